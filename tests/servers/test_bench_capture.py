@@ -44,6 +44,7 @@ def test_the_decode_figure_is_measured(lab: Lab) -> None:
     assert figure.ok in {True, False}
 
 
+@pytest.mark.nightly
 def test_the_latency_of_a_capture_is_measured_at_each_rate(
     lab: Lab, tmp_path: Path, tracker_server: MariadbServer, schematizer: str
 ) -> None:
@@ -113,6 +114,7 @@ def test_our_reader_finds_every_row_that_was_written_and_no_other(
     assert work.rows == _ROWS
 
 
+@pytest.mark.nightly
 def test_bulk_is_spread_over_as_many_files_as_asked(lab: Lab) -> None:
     server, table = lab.source(), TableId("bench_files", "orders")
     create_table(server, table)

@@ -30,6 +30,7 @@ def test_a_load_by_copy_is_measured_whole(lab: Lab) -> None:
     assert "12,000 changes in one transaction" in memory.name
 
 
+@pytest.mark.nightly
 def test_inserts_are_measured_beside_it(lab: Lab) -> None:
     figures = measure_inserts(lab)
 

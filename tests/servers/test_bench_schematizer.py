@@ -26,6 +26,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield opened
 
 
+@pytest.mark.nightly
 def test_both_sides_answer_what_they_are_asked_and_are_measured(lab: Lab) -> None:
     home = lab.folder("sides")
     with ours(home / "ours") as our, bare(home) as peer:

@@ -159,6 +159,7 @@ def test_a_first_start_recovers(
     case.assert_in_warehouse()
 
 
+@pytest.mark.nightly
 def test_a_copy_in_pieces_recovers_behind_what_has_come_to_the_warehouse(
     make_crash_case: Callable[..., CrashCase], fresh_name: str
 ) -> None:

@@ -108,6 +108,7 @@ def test_a_binlog_rotates_where_it_is_told_to(tmp_path: Path) -> None:
         assert len(_execute(server, "SHOW BINARY LOGS")) > 2
 
 
+@pytest.mark.nightly
 def test_kafka_keeps_messages_and_port_across_kill_9(tmp_path: Path) -> None:
     with start_kafka(tmp_path) as broker:
         admin = AdminClient(_client(broker.bootstrap_servers))

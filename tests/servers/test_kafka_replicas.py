@@ -70,6 +70,7 @@ def messages(topic: str, number: int) -> Messages:
     return Messages(topic, values, values, np.zeros(1, np.int64))
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_a_topic_short_of_replicas_is_named_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -78,6 +78,7 @@ def _writers(chain: PostgresChain) -> Iterator[None]:
         thread.join()
 
 
+@pytest.mark.nightly
 def test_a_stopped_table_comes_whole_while_it_is_written_though_the_snapshot_is_killed(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_topic_that_others_go_on_writing_to_stops_whoever_waits_for_it_to_rest
         writer.join()
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_a_publisher_that_a_broker_forgot_over_an_idle_week_is_no_older_instance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -136,6 +137,7 @@ def test_a_message_that_is_too_large_for_its_topic_is_told_as_that_without_trans
     assert "raise max.message.bytes of that topic" in caught.value.hint
 
 
+@pytest.mark.nightly
 def test_a_topic_that_is_deleted_while_nothing_is_transacted_is_told_as_that(
     kafka: KafkaBroker, tmp_path: Path
 ) -> None:

@@ -264,6 +264,7 @@ def test_a_content_length_that_is_wrong_is_refused(connection: psycopg.Connectio
         run(connection, f"COPY loaded FROM '{manifest}' {CREDENTIALS} MANIFEST CSV")
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_a_failing_copy_never_looks_like_a_success(redshift: RedshiftServer, files: Files) -> None:
     """A thousand loads fail in each way, in both protocols, alone, in a transaction and in the middle of a pipeline."""

@@ -155,6 +155,7 @@ def test_wherever_the_connection_breaks_rows_and_state_agree(
     assert harm is Proxy.cut or any(loaded[:-1])
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_is_killed_has_all_of_a_load_or_nothing_of_it(
     s3: S3Server, place: Place, tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_registration_is_not_taken_from_disk_because_the_table_may_stand_elsew
         HttpRegistry(server.url, cache_directory=tmp_path / "schemas").register("shopdb", ORDERS)
 
 
+@pytest.mark.nightly
 def test_a_registry_that_lost_its_data_is_told_and_its_schemas_are_not_read(
     server: SchematizerServer, tmp_path: Path
 ) -> None:

@@ -53,6 +53,7 @@ def test_wrong_keys_are_refused(spec: ObjectsSpec, key: str, secret: str) -> Non
     assert not open_objects(spec).exists("never")
 
 
+@pytest.mark.nightly
 def test_files_and_port_outlive_kill_9(tmp_path_factory: pytest.TempPathFactory) -> None:
     home = tmp_path_factory.mktemp("s3")
     with start_s3(home) as server:

@@ -84,6 +84,7 @@ def next_id(client: httpx.Client) -> int:
     return found
 
 
+@pytest.mark.nightly
 def test_a_registry_moves_from_database_to_database_with_all_that_it_has(ring: list[str], tmp_path: Path) -> None:
     with served(ring[0]) as client:
         fill(client)

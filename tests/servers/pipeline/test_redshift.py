@@ -185,6 +185,7 @@ def rows_changed(case: PipelineCase, redshift: RedshiftServer, statement: str) -
         run(connection, statement)
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900 + DOWN_SECONDS)
 def test_a_cluster_that_is_away_holds_no_other_up_and_catches_up(case: PipelineCase, redshift: RedshiftServer) -> None:
     with Proxy("redshift", redshift.port) as proxy:

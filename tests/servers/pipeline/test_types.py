@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
+import pytest
 from tests.servers.pipeline.type_values import MARIADB, MYSQL
 from tests.servers.pipeline.typed_tables import TypedTables, ask, run
 
@@ -16,7 +17,6 @@ from penstock.wiring.open import open_pipeline_state
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pytest
     from tests.servers.pipeline.conftest import PipelineCase
 
 _WIDEST: Final = "9" * 35 + "." + "9" * 30
@@ -31,6 +31,7 @@ def test_every_type_of_mariadb_arrives(make_case: Callable[..., PipelineCase], m
     _assert_all_arrives(TypedTables(make_case(), MARIADB), monkeypatch)
 
 
+@pytest.mark.nightly
 def test_every_type_of_mysql_arrives(mysql_case: PipelineCase, monkeypatch: pytest.MonkeyPatch) -> None:
     _assert_all_arrives(TypedTables(mysql_case, MYSQL), monkeypatch)
 
