@@ -50,7 +50,7 @@ def _passes(error: Exception, number: object, errors: ModuleType) -> bool:
     if isinstance(error, errors.OperationalError | errors.InterfaceError | errors.HttpError):
         return True
     is_of_server = isinstance(error, errors.ProgrammingError)
-    return number in _PASSING or (is_of_server and error.sqlstate.startswith(_PASSING_STATES))
+    return number in _PASSING or (is_of_server and str(getattr(error, "sqlstate", "")).startswith(_PASSING_STATES))
 
 
 def _explain_login(account: SnowflakeAccount, cause: str) -> PenstockError:
