@@ -11,6 +11,7 @@ import pytest
 
 from penstock.adapters.postgres.source.connection import connected
 from penstock.adapters.postgres.source.slot import drop_slot, read_slot, require_slot
+from penstock.adapters.postgres.source.stream import open_stream
 from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import LogPurgedError, PositionError, UnfitServerError
 from penstock.core.positions import wal_position
@@ -225,6 +226,22 @@ def test_a_server_that_lacked_what_was_published_is_refused_when_its_log_has_gro
 
         with pytest.raises(LogPurgedError, match="no replication slot"):
             look.require_reached(replace(place, lsn=place.lsn + (1 << 20)))
+
+
+def test_a_server_that_never_was_in_the_timeline_that_was_read_is_refused_however_far_its_log_is(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(_TABLE)
+    chain.carry()
+    source, place = _source(chain), wal_position(chain.position())
+    assert place.server_timeline == 1
+
+    with pytest.raises(PositionError, match="in timeline 1 and does not have the log of timeline 2") as refused:
+        open_stream(
+            source_server(source), source.slot_name, [source.publication_name], replace(place, server_timeline=2)
+        )
+
+    assert "start a new pipeline" in refused.value.hint
 
 
 def test_check_names_a_slot_that_is_not_ours(make_postgres: Callable[..., PostgresChain]) -> None:
