@@ -11,11 +11,13 @@ import pytest
 
 from penstock.adapters.postgres.source.connection import connected
 from penstock.adapters.postgres.source.slot import drop_slot, read_slot, require_slot
+from penstock.adapters.postgres.source.stream import open_stream
 from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import LogPurgedError, PositionError, UnfitServerError
 from penstock.core.positions import wal_position
 from penstock.dev.postgres import PASSWORD
 from penstock.faults.round import carry_apart
+from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.catalog_watch import CatalogWatch
 from penstock.wiring.open import open_pipeline_state
@@ -206,6 +208,40 @@ def test_a_server_whose_log_lacks_what_was_published_is_refused(make_postgres: C
 
     assert "start a new pipeline" in refused.value.hint
     assert "lacks transactions" in ask_source(source, replace(place, lsn=place.lsn + (1 << 40))).unanswered
+
+
+def test_a_server_that_lacked_what_was_published_is_refused_when_its_log_has_grown_too(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    """A service starts again and again, while applications write to the server that was restored."""
+    chain = make_postgres(_TABLE)
+    chain.carry()
+    place = wal_position(chain.position())
+    spec = CaptureSpec(chain.spec, chain.spec.sources[0].name, epoch=1)
+    with capture_kind(spec.source).look(spec) as look:
+        with pytest.raises(PositionError, match=r"lacks transactions .*was dropped"):
+            look.require_reached(replace(place, lsn=place.lsn + (1 << 20)))
+        chain.write("INSERT INTO t SELECT n, repeat('x', 1000) FROM generate_series(1, 2000) n")
+        assert wal_position(look.snapshot_from() or place).lsn > place.lsn + (1 << 20)
+
+        with pytest.raises(LogPurgedError, match="no replication slot"):
+            look.require_reached(replace(place, lsn=place.lsn + (1 << 20)))
+
+
+def test_a_server_that_never_was_in_the_timeline_that_was_read_is_refused_however_far_its_log_is(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(_TABLE)
+    chain.carry()
+    source, place = _source(chain), wal_position(chain.position())
+    assert place.server_timeline == 1
+
+    with pytest.raises(PositionError, match="in timeline 1 and does not have the log of timeline 2") as refused:
+        open_stream(
+            source_server(source), source.slot_name, [source.publication_name], replace(place, server_timeline=2)
+        )
+
+    assert "start a new pipeline" in refused.value.hint
 
 
 def test_check_names_a_slot_that_is_not_ours(make_postgres: Callable[..., PostgresChain]) -> None:

@@ -134,6 +134,21 @@ def test_a_definition_that_is_always_refused_stops_its_table_alone_and_no_full_r
     assert sink._warehouse.fetch("SELECT COUNT(*) FROM penstock.definitions") == [(0,)]
 
 
+def test_a_full_refresh_leaves_no_copy_of_a_table_that_could_not_be_replaced(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.open().load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], {1: FIRST})
+    with refusing(monkeypatch, " CLONE "), pytest.raises(TableStoppedError, match="not recognized"):
+        place.open().load(TABLE, [schema_change(5, 1)], {1: FIRST, 5: LOG})
+    left, sink = place.tables(), place.open()
+    sink._warehouse.run('CREATE TABLE "shop"."__penstock_copy" ("id" VARCHAR(20))')
+
+    sink.load(TABLE, [begins_anew(6)], {1: FIRST, 5: LOG, 6: LOG})
+
+    assert left == ["shop.__penstock_copy/orders", "shop.orders"]
+    assert place.tables() == ["shop.orders"]
+
+
 @pytest.mark.nightly
 def test_of_tables_that_are_renamed_together_the_one_that_cannot_be_changed_stops_alone(
     place: Place, monkeypatch: pytest.MonkeyPatch
@@ -155,6 +170,23 @@ def test_of_tables_that_are_renamed_together_the_one_that_cannot_be_changed_stop
 
     assert rows_in(sink) == [("b", 2), ("z", 9)]
     assert list(map(repr, rows_in(sink, "SELECT * FROM shop.others ORDER BY id"))) == ["('a', 1, None)", "('z', 9, 9)"]
+
+
+def test_a_rename_between_tables_that_is_refused_says_what_to_do_and_no_full_refresh_which_cannot_help(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], {1: FIRST})
+    others = replace(FIRST, table=OTHERS)
+    away = replace(write_batch(place, others, 1, 0, [("b", 2, "c")]), topic="t.others")
+    sink.load(OTHERS, [away], {1: others})
+    moves = [Move(str(TABLE), str(OTHERS), 1), Move(str(OTHERS), str(TABLE), 1)]
+
+    with refusing(monkeypatch, " RENAME TO "), pytest.raises(TableStoppedError, match="RENAME TO") as refused:
+        sink.rename(moves, (9, 0, 0), {1: others})
+
+    assert "full-refresh" not in refused.value.hint
+    assert "grant what it needs" in refused.value.hint
 
 
 def load_behind(place: Place, sink: SqlSink, after: TableSchema, schema_id: int) -> None:

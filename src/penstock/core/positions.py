@@ -201,7 +201,9 @@ class WalPosition:
     published. `tables_from` is the first OID that no table had when the slot was made:
     all rows of tables with that OID or a higher one are in the log. `passed_by` are
     those of them that had rows which nobody wanted. `timeline` counts
-    servers that do not continue each other's log.
+    servers that do not continue each other's log. `server_timeline` is the server's own timeline
+    (TimeLineID) in which `lsn` was read, 0 where that is not known: a promoted standby
+    begins another one; two positions are equal without it.
     """
 
     lsn: int
@@ -209,6 +211,7 @@ class WalPosition:
     tables_from: int = 0
     timeline: int = 0
     passed_by: tuple[int, ...] = ()
+    server_timeline: int = field(default=0, compare=False)
 
     @property
     def file(self) -> str:
@@ -245,6 +248,8 @@ class WalPosition:
         mapping: dict[str, object] = {"lsn": str(self), "rows_from": self.rows_from, "tables_from": self.tables_from}
         if self.passed_by:
             mapping["passed_by"] = list(self.passed_by)
+        if self.server_timeline:
+            mapping["server_timeline"] = self.server_timeline
         return {**mapping, "era": self.timeline} if self.timeline else mapping
 
     @classmethod
@@ -256,6 +261,7 @@ class WalPosition:
             tables_from=int(str(mapping["tables_from"])),
             timeline=int(str(mapping.get("era", 0))),
             passed_by=tuple(passed_by) if isinstance(passed_by := mapping.get("passed_by"), list) else (),
+            server_timeline=int(str(mapping.get("server_timeline", 0))),
         )
 
     def passing_by(self, oid: int) -> WalPosition:

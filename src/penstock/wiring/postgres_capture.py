@@ -77,7 +77,7 @@ class PostgresLook:
         """Hold the slot against the position, and see that the publication is still whole."""
         source = postgres_source(self.spec.source)
         require_whole_publication(self.connection, source.publication_name)
-        require_slot(source_server(source), source.slot_name, wal_position(position))
+        require_slot(source_server(source), source.slot_name, wal_position(position), for_good=True)
 
     def start_of_log(self) -> Position | str:
         """A slot begins when it is made, and never before the first table: there is an initial snapshot."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.core.postgres.rows import ArrowArray
 
 _INT4S = 1007
+_ROWS = (RowLogged, RowsLogged)
 _CATALOG = {
     **{oid: TypeInfo(f"t{oid}") for oid in (types.BOOL, types.INT2, types.INT4, types.INT8, types.OID, types.TEXT)},
     **{oid: TypeInfo(f"t{oid}") for oid in (types.FLOAT4, types.FLOAT8, types.NUMERIC, types.BYTEA, types.JSONB)},
@@ -192,6 +193,19 @@ def test_a_malformed_row_among_many_stops_the_capture(bad: bytes) -> None:
 
     with pytest.raises(CorruptLogError, match="0/64"):
         _decoded(table, items)
+
+
+def test_many_rows_weigh_what_they_weigh_one_by_one_at_least() -> None:
+    table = encoding.relation([("id", types.INT4), *((f"c{i}", types.INT8) for i in range(200))])
+    rows = [encoding.encode_insert(table.oid, (b"1", *[None] * 200))] * 30
+    log = [encoding.encode_begin(100), encoding.encode_relation(table), *rows]
+
+    at_once, one_by_one = (
+        sum(each.weight_bytes for each in _scan(log, WalPosition(0), at_once=way) if isinstance(each, _ROWS))
+        for way in (True, False)
+    )
+
+    assert at_once >= one_by_one > 30 * 200
 
 
 def test_many_rows_of_one_kind_are_one_item() -> None:

@@ -36,3 +36,24 @@ def test_a_number_of_snowflake_is_an_error_with_what_to_do(number: int, kind: ty
 
 def test_what_the_network_does_is_tried_again() -> None:
     assert isinstance(explain(ACCOUNT, errors.OperationalError(msg="gone"), errors), UnavailableError)
+
+
+@pytest.mark.parametrize("number", [603, 604, 390111, 390112, 390113, 390114, 390115])
+def test_what_passes_is_never_taken_for_a_mistake_of_the_table(number: int) -> None:
+    told = explain(ACCOUNT, errors.ProgrammingError(msg="it said so", errno=number), errors)
+
+    assert type(told) is UnavailableError
+    assert "it said so" in told.message
+
+
+@pytest.mark.parametrize("state", ["08001", "08S01", "57014", "XX000"])
+def test_what_passes_is_known_by_its_state_under_a_number_that_is_not(state: str) -> None:
+    told = explain(ACCOUNT, errors.ProgrammingError(msg="gone", errno=1, sqlstate=state), errors)
+
+    assert type(told) is UnavailableError
+
+
+def test_a_state_of_a_statement_that_names_what_is_not_there_is_about_its_table() -> None:
+    told = explain(ACCOUNT, errors.ProgrammingError(msg="no column", errno=904, sqlstate="42000"), errors)
+
+    assert type(told) is RefusedStatementError

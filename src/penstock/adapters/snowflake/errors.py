@@ -18,6 +18,10 @@ _NO_WAREHOUSE: Final = {606, 90073}
 """No virtual warehouse that runs: it is suspended and may not resume, or over the quota of a resource monitor."""
 _CONFLICTS: Final = {625, 630}
 """A statement that was aborted for another transaction, or gave up waiting for its lock."""
+_PASSING: Final = {603, 604, *range(390111, 390116)}
+"""An internal error, a statement that was cancelled, and a session or its token that is gone."""
+_PASSING_STATES: Final = ("08", "57014", "XX000")
+"""What their SQLSTATEs begin with, under whatever number: a lost connection, cancelled, an internal error."""
 
 
 def explain(account: SnowflakeAccount, error: Exception, errors: ModuleType) -> PenstockError:
@@ -33,12 +37,20 @@ def explain(account: SnowflakeAccount, error: Exception, errors: ModuleType) -> 
         alter = f"ALTER WAREHOUSE {account.virtual_warehouse}"
         hint = f"in Snowflake: {alter} RESUME, or {alter} SET AUTO_RESUME = TRUE; or raise its quota"
         return UnavailableError(f"{account} has no virtual warehouse that runs: {cause}", hint)
-    # Of the many numbers for names, syntax and values none is about more than the statement's own table.
+    if _passes(error, number, errors):
+        return UnavailableError(f"{account} is away, or ended our work: {cause}", "a rerun goes on from here")
+    # Of the many other numbers for names, syntax and values none is about more than the statement's table.
     if isinstance(error, errors.ProgrammingError | errors.DataError | errors.IntegrityError):
         return RefusedStatementError(f"{account} refused a statement: {cause}", _hint(account, number))
-    if isinstance(error, errors.OperationalError | errors.InterfaceError | errors.HttpError):
-        return UnavailableError(f"{account} is away: {cause}", "a rerun goes on from here")
     return SinkError(f"{account} refused a statement: {cause}", "run again; report it if it stays")
+
+
+def _passes(error: Exception, number: object, errors: ModuleType) -> bool:
+    """Whether trying again may help. The connector has one class for almost all that the server itself says."""
+    if isinstance(error, errors.OperationalError | errors.InterfaceError | errors.HttpError):
+        return True
+    is_of_server = isinstance(error, errors.ProgrammingError)
+    return number in _PASSING or (is_of_server and str(getattr(error, "sqlstate", "")).startswith(_PASSING_STATES))
 
 
 def _explain_login(account: SnowflakeAccount, cause: str) -> PenstockError:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 STEPS_PER_ROW: Final = 4
 """See RowLogged."""
-_CELL_BYTES: Final = 8
+CELL_BYTES: Final = 8
+"""What a cell counts for besides its text, a NULL too: it takes a place in each form that rows have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,4 +147,4 @@ PostgresItem: TypeAlias = RowLogged | RowsLogged | RelationSeen | TablesTruncate
 
 def size_of(cells: Cells | None) -> int:
     """How many bytes of memory cells take, about."""
-    return 0 if cells is None else sum(_CELL_BYTES + (len(cell) if isinstance(cell, bytes) else 0) for cell in cells)
+    return 0 if cells is None else sum(CELL_BYTES + (len(cell) if isinstance(cell, bytes) else 0) for cell in cells)

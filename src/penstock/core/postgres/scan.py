@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
 from penstock.core.postgres.log_items import (
+    CELL_BYTES,
     STEPS_PER_ROW,
     LogAdvanced,
     PostgresItem,
@@ -107,7 +108,7 @@ class PgoutputScanner:
         number, serial, count = self._number(), self._serial + 1, len(messages)
         self._count(count)
         self._serial += count
-        size = sum(map(len, messages))
+        size = sum(map(len, messages)) + count * CELL_BYTES * len(relation.columns)
         return RowsLogged(relation, op, chr(head[-1]), tuple(messages), self._inside(), number, serial, size)
 
     def at_rest(self, lsn: int) -> LogAdvanced | None:

@@ -36,9 +36,7 @@ def plan_rebuild(dialect: Dialect, target: TargetTable, after: TableSchema, arou
     _refuse_losses(target, around)
     path, schema = target.path(dialect), after.table.schema if dialect.renames_to_path else ""
     name = quote_name(dialect, schema, after.table.name)
-    # Where definitions are no part of a transaction, two tables may be made anew at once.
-    copied = TableId(after.table.schema, f"{_COPY}/{after.table.name}" if dialect.definitions_commit else _COPY)
-    copy = replace(new, schema=replace(after, table=copied)).path(dialect)
+    copy = _copy_path(dialect, new, _copy_name(dialect, after.table))
     definition = new.definition(dialect, around.attributes.spread)
     select = _select(dialect, target, after, around.place) if around.has_rows else ""
     if dialect.replaced:
@@ -57,6 +55,22 @@ def plan_rebuild(dialect: Dialect, target: TargetTable, after: TableSchema, arou
     checks = [*_log_checks(dialect, target, after, around)]
     going = frozenset(by_name(target.schema)) - frozenset(by_name(after))
     return Migration(tuple(statements), tuple(checks), going=going, is_remade=True)
+
+
+def plan_copy_drops(dialect: Dialect, target: TargetTable) -> list[str]:
+    """Return the statements that drop what `plan_rebuild`, or an older release's, may have left half done."""
+    names = dict.fromkeys([_copy_name(dialect, target.schema.table), _COPY])
+    return [f"DROP TABLE IF EXISTS {_copy_path(dialect, target, name)}" for name in names]
+
+
+def _copy_name(dialect: Dialect, table: TableId) -> str:
+    # Where definitions are no part of a transaction, two tables may be made anew at once.
+    return f"{_COPY}/{table.name}" if dialect.definitions_commit else _COPY
+
+
+def _copy_path(dialect: Dialect, target: TargetTable, name: str) -> str:
+    table = TableId(target.schema.table.schema, name)
+    return replace(target, schema=replace(target.schema, table=table)).path(dialect)
 
 
 def _refuse_losses(target: TargetTable, around: Around) -> None:

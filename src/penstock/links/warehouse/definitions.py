@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 _TABLE = "definitions"
 _SHOWN = 1_000
 """How much of a statement that is refused is told."""
+_MAKE_POSSIBLE = (
+    "it is of a change of several tables, and a full refresh of one of them asks for it again: make it possible (grant "
+    "what it needs, make or take away what is in its way), then start the pipeline again"
+)
 _COLUMNS = ("pipeline", "source", "number", "tables", "statements", "done")
 
 
@@ -154,7 +158,9 @@ class Definitions:
                 self._define(statement, is_in_doubt=was_in_doubt)
             except RefusedStatementError as error:
                 message = f"{error.message} (the statement: {statement[:_SHOWN]})"
-                raise RefusedStatementError(message, f"{error.hint}; or {FULL_REFRESH}") from error
+                # A list about several tables is not set aside by one of them that begins anew.
+                way_out = f"or {FULL_REFRESH}" if len(each.tables) == 1 else _MAKE_POSSIBLE
+                raise RefusedStatementError(message, f"{error.hint}; {way_out}") from error
             each.done += 1
             if each.done < len(each.statements):
                 update = f"UPDATE {self._path} SET {self._quoted('done')} = {each.done} WHERE {where}"  # noqa: S608 - names of ours

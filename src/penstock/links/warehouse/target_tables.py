@@ -20,7 +20,7 @@ from penstock.core.warehouse.planner import (
     plan_renames,
     plan_schema,
 )
-from penstock.core.warehouse.rebuild import plan_rebuild
+from penstock.core.warehouse.rebuild import plan_copy_drops, plan_rebuild
 from penstock.core.warehouse.target_table import TargetTable, table_path
 from penstock.links.warehouse.definitions import DefinitionsAheadError, Planned
 
@@ -128,11 +128,12 @@ class TargetTables:
 
     def _plan_anew(self, state: TableState, schema: TableSchema) -> Migration:
         check_names(self._dialect, schema, self._deletes)
-        attributes = self._attributes(state.schema)
-        if state.schema.table in self._half_done:
-            attributes = replace(attributes, columns=())
-        around = Around(has_rows=False, attributes=attributes)
-        return plan_rebuild(self._dialect, replace(self.target(state), deletes=self._deletes), schema, around)
+        attributes, target = self._attributes(state.schema), replace(self.target(state), deletes=self._deletes)
+        if state.schema.table not in self._half_done:
+            return plan_rebuild(self._dialect, target, schema, Around(has_rows=False, attributes=attributes))
+        around = Around(has_rows=False, attributes=replace(attributes, columns=()))
+        change = plan_rebuild(self._dialect, target, schema, around)
+        return replace(change, statements=(*plan_copy_drops(self._dialect, target), *change.statements))
 
     def drop(self, state: TableState) -> None:
         """Drop the table if it is there."""

@@ -60,8 +60,10 @@ class Transactions:
 
     def _moot(self, table: TableId, first: Batch) -> Sequence[Unfinished]:
         """What is unfinished about a table and need not be done, as it begins anew with the batch `first`."""
+        if first.kind is not SchemaChangeKind.CREATE:
+            return ()
         known = self._progress.table(table)
-        is_anew = first.kind is SchemaChangeKind.CREATE and (known is None or first.last_order > known.barrier)
+        is_anew = known is None or first.last_order > known.barrier
         return self._definitions.about(table) if is_anew else ()
 
     def _attempt(

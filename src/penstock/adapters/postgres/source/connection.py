@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import time
 from contextlib import closing, contextmanager
@@ -44,10 +45,18 @@ _GRANTS: Final = (
     "grant it: ALTER ROLE {user} REPLICATION; GRANT USAGE ON SCHEMA ... TO {user}; "
     "GRANT SELECT ON ALL TABLES IN SCHEMA ... TO {user}"
 )
-_NOT_READY: Final = (
-    ("recovery is in progress", "is a standby", "let `host` and `port` lead to the primary, or promote the standby"),
+_NOT_READY: Final[tuple[tuple[re.Pattern[str], type[PenstockError], str, str], ...]] = (
     (
-        "requires wal_level",
+        # For a moment only, where a failover is under way. At a start a standby is refused: see preflight.require_fit.
+        re.compile("recovery is in progress"),
+        UnavailableError,
+        "is a standby",
+        "let `host` and `port` lead to the primary, or promote the standby",
+    ),
+    (
+        # PostgreSQL 17 and later quote the setting's name.
+        re.compile('requires "?wal_level"?'),
+        UnfitServerError,
         "has a wal_level that is not logical, so its log has no rows",
         "ALTER SYSTEM SET wal_level = 'logical', and restart the server",
     ),
@@ -119,9 +128,9 @@ def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
         if isinstance(error, kinds):
             return class_(f"{server}: {cause}", hint.format(user=server.user))
     if isinstance(error, errors.ObjectNotInPrerequisiteState):
-        for sign, reason, hint in _NOT_READY:
-            if sign in cause:
-                return UnfitServerError(f"{server} {reason}", hint)
+        for sign, class_, reason, hint in _NOT_READY:
+            if sign.search(cause):
+                return class_(f"{server} {reason}", hint)
     if isinstance(error, psycopg.OperationalError):
         if error.sqlstate is None and any(refused in cause for refused in _REFUSED_AT_THE_DOOR):
             return UnfitServerError(f"{server} does not let us in: {cause}", _LOGIN)

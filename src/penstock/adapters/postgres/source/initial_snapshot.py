@@ -14,6 +14,7 @@ from penstock.adapters.postgres.source.catalog import read_next_oid, read_tables
 from penstock.adapters.postgres.source.connection import connect, connect_to_log, explained
 from penstock.adapters.postgres.source.publication import narrowed, read_published, select_from
 from penstock.adapters.postgres.source.slot import create_slot
+from penstock.adapters.postgres.source.timeline import read_timeline
 from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.positions import WalPosition
 from penstock.core.postgres.log_items import Transaction
@@ -85,12 +86,14 @@ def open_initial_snapshot(
     with ExitStack() as opened:
         log = opened.enter_context(closing(connect_to_log(server)))
         reader = opened.enter_context(closing(connect(server)))
+        with explained(server):
+            timeline = read_timeline(log)
         lsn, snapshot = create_slot(server, log, slot)
         with explained(server):
             reader.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             reader.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
             types, published = read_types(reader), read_published(reader, publication)
-            position = WalPosition(lsn, tables_from=read_next_oid(reader))
+            position = WalPosition(lsn, tables_from=read_next_oid(reader), server_timeline=timeline)
             tables = {TableId(t.table.schema, t.table.name): t for t in read_tables(reader)}
             unreadable = read_unreadable(reader)
         carried = {table: found for table, found in tables.items() if wanted(table)}

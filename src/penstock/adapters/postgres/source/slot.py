@@ -59,16 +59,21 @@ def read_slot(connection: psycopg.Connection, name: str) -> SlotState | None:
     return SlotState(plugin, database, active, parse_lsn(confirmed), retained, status, safe)
 
 
-def require_slot(server: PostgresServer, name: str, position: WalPosition) -> None:
+def require_slot(server: PostgresServer, name: str, position: WalPosition, *, for_good: bool = False) -> None:
     """Raise unless the slot still has the log from `position` on.
 
-    PositionError if it was moved past it, and if the server's log does not come to it.
+    PositionError if it was moved past it, and if the server's log does not come to it. Such a server's log
+    comes to that place later, with other transactions behind us: `for_good` drops its slot, so that it is refused then.
     """
     with connected(server) as connection:
         found, head = read_slot(connection, name), read_head(connection)
     if found is None:
         message = f"{server} has no replication slot {name} any more, so the WAL after {position} is lost"
-        raise LogPurgedError(message, f"it was dropped, or the server restored or exchanged: {START_ANEW}")
+        hint = (
+            "it was dropped, or the server restored or exchanged: let `host` and `port` lead to the server that has "
+            f"it; if there is none, {START_ANEW}"
+        )
+        raise LogPurgedError(message, hint)
     if is_foreign(found, server.database):
         message = f"the replication slot {name} is of {found.plugin} in the database {found.database}, and not ours"
         raise UnfitServerError(message, ANOTHER_SLOT)
@@ -81,6 +86,9 @@ def require_slot(server: PostgresServer, name: str, position: WalPosition) -> No
             "the server was restored from a backup, or it is a standby that was promoted without them: let `host` and "
             f"`port` lead to the server that has them; if there is none, {START_ANEW}"
         )
+        if for_good:
+            drop_slot(server, name)
+            message += f". The slot {name} of this server can never serve this pipeline again, and was dropped"
         raise PositionError(message, hint)
     if found.wal_status == "lost":
         message = f"the replication slot {name} has lost log that is needed from {position} on"

@@ -9,12 +9,14 @@ import select
 import struct
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import psycopg
 from psycopg import sql
 
 from penstock.adapters.postgres.source.connection import connect_to_log, explain, explained, run_command
+from penstock.adapters.postgres.source.timeline import require_same_log
 from penstock.core.errors import START_ANEW, CorruptLogError, LogPurgedError, UnavailableError
 from penstock.core.positions import wal_position
 from penstock.core.postgres.scan import EPOCH_US, PgoutputScanner
@@ -139,9 +141,13 @@ class WalStream:
 
 
 def open_stream(server: PostgresServer, slot: str, publications: Sequence[str], position: WalPosition) -> WalStream:
-    """Ask for the log from `position` on. Raises LogPurgedError where the slot is gone or no longer has it."""
+    """Ask for the log from `position` on. Raises LogPurgedError where the slot is gone or no longer has it.
+
+    PositionError where the server has another log in its place.
+    """
     connection = connect_to_log(server)
     try:
+        timeline = require_same_log(server, connection, position)
         names = ",".join(f'"{name}"' for name in publications)
         command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names {})").format(
             sql.Identifier(slot), sql.SQL(f"{position}"), sql.Literal(names)
@@ -157,4 +163,4 @@ def open_stream(server: PostgresServer, slot: str, publications: Sequence[str], 
     except BaseException:
         connection.close()
         raise
-    return WalStream(server, connection, position)
+    return WalStream(server, connection, replace(position, server_timeline=timeline))
