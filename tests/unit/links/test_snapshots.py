@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.links.snapshot_model import Capture, Snapshots, TableRegistry, request
-from tests.unit.links.snapshot_source import Source
+from tests.unit.links.snapshot_source import Reader, Source
 
 from penstock.core.errors import UnavailableError
 from penstock.core.publication import CaptureRecord
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted, Window, next_locked_rows
+
+if TYPE_CHECKING:
+    from penstock.ports.snapshots import Chunk, ChunkOrder
 
 
 def test_a_row_that_changed_since_the_low_place_gives_way() -> None:
@@ -64,6 +70,34 @@ def test_a_snapshot_of_any_method_reads_all_rows_and_lets_go_of_the_table(method
     assert (snapshot.status, snapshot.rows) == (Status.DONE, 7)
     assert capture.topic.folded == capture.source.rows
     assert not capture.source.is_locked
+
+
+def test_a_blackhole_snapshot_whose_first_chunk_has_to_come_again_reads_the_rest_of_the_rows_too() -> None:
+    capture = Capture(Source({key: key for key in range(24)}), Snapshots())
+    capture.reader = ReaderOfGrowingTable(capture.source)
+    capture.start()
+    capture.snapshots.add(asked := request(1, SnapshotOptions(chunk_rows=20, method=Method.BLACKHOLE)))
+
+    for _ in range(12):
+        capture.step()
+        capture.read()
+        capture.carry(1)
+
+    assert capture.snapshots.known[asked.id].status is Status.DONE
+    assert {change.key for changes in capture.source.log for change in changes} == set(range(24))
+
+
+class ReaderOfGrowingTable(Reader):
+    """Rows were added between the look at the end of the first chunk and its lock: it is to come again, up to a key."""
+
+    has_grown = False
+
+    def read(self, order: ChunkOrder) -> Chunk:
+        chunk = super().read(order)
+        if self.has_grown:
+            return chunk
+        self.has_grown = True
+        return replace(chunk, cursor=order.cursor)
 
 
 def test_a_paused_snapshot_does_not_keep_a_capture_busy_whose_table_waits_to_be_read_again() -> None:
