@@ -65,7 +65,8 @@ class ChunkPlan:
         parts = [KeyRange(begin, end, is_chunk=True) for begin, end in pairwise([*bounds, key_range.end])]
         if parts:
             parts[-1].is_chunk = key_range.is_chunk
-        self._ranges[index : index + 1] = [part for part in parts if part.begin != part.end]
+        # "" is before the first row where a range begins, and behind the last one where it ends.
+        self._ranges[index : index + 1] = [part for part in parts if not part.end or part.begin != part.end]
 
     def left(self) -> tuple[tuple[str, str], ...]:
         """What is left, in as few ranges as can be; () for nothing."""

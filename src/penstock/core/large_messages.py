@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _FRONT: Final = b'{"penstock_object": '
-_HINT: Final = "let only Penstock write to this topic"
+ONLY_PENSTOCK: Final = "let only Penstock write to this topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,12 @@ class LargeMessage:
     key: str
     size_bytes: int
     sha256: str
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is of another kind: it may come from a message that anybody wrote."""
+        if (type(self.key), type(self.size_bytes), type(self.sha256)) != (str, int, str):
+            message = "a key, a number of bytes and a SHA-256 are expected"
+            raise TypeError(message)
 
     def to_value(self) -> bytes:
         """The value that the topic has in its place."""
@@ -57,6 +63,6 @@ def read_large(value: bytes) -> LargeMessage:
     """Read a value of which `is_large` is true; CorruptLogError if it is none of ours."""
     try:
         return LargeMessage(**json.loads(value)["penstock_object"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         reason = f"a message begins as one that is in the object store, and does not say where: {value[:200]!r}"
-        raise CorruptLogError(reason, _HINT) from error
+        raise CorruptLogError(reason, ONLY_PENSTOCK) from error

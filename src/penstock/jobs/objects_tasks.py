@@ -53,7 +53,7 @@ class WriteFiles:
         if not self.ranges:
             return
         kept = _kept_open(self.pipeline)
-        log = WholeLog(kept.log, kept.objects)
+        log = WholeLog(self.pipeline.pipeline, kept.log, kept.large)
         writer = FileWriter(self.pipeline.pipeline, log, kept.registry, kept.objects, file_rules(self.pipeline))
         try:
             yield from writer.write(self.ranges)
@@ -70,6 +70,7 @@ class _Kept:
     log: TopicLog
     registry: Registry
     objects: ObjectStore
+    large: ObjectStore
 
 
 _kept: list[_Kept] = []
@@ -94,10 +95,11 @@ def _kept_open(pipeline: PipelineSpec) -> _Kept:
 
 def keep_open(pipeline: PipelineSpec, log: TopicLog) -> None:
     """Let tasks of `pipeline` in this process read from `log`, until `close_kept` closes it."""
-    from penstock.wiring.open import open_object_store, open_registry  # noqa: PLC0415 - as above
+    from penstock.wiring.open import open_large_store, open_object_store, open_registry  # noqa: PLC0415 - as above
 
     close_kept()
-    _kept.append(_Kept(pipeline, log, open_registry(pipeline), open_object_store(pipeline)))
+    stores = open_object_store(pipeline), open_large_store(pipeline)
+    _kept.append(_Kept(pipeline, log, open_registry(pipeline), *stores))
 
 
 class ObjectsLinkPlanner:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import START_ANEW, PositionError, SinkError
+from penstock.core.errors import START_ANEW, CorruptLogError, PositionError, SinkError
 from penstock.core.files import key_folder
-from penstock.core.large_messages import any_large, is_large, place_in, read_large
+from penstock.core.large_messages import ONLY_PENSTOCK, any_large, is_large, place_in, read_large
 from penstock.ports.topics import Fetched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from penstock.core.large_messages import LargeMessage
     from penstock.ports.objects import ObjectStore
     from penstock.ports.topics import TopicLog
 
@@ -21,9 +22,10 @@ LARGEST_OBJECT_BYTES = 1 << 30
 _FOLDER = "large-messages"
 
 
-def large_folder(pipeline: str, source: str) -> str:
-    """Return where the large messages of a source are kept."""
-    return f"{key_folder(pipeline)}/{_FOLDER}/{key_folder(source)}"
+def large_folder(pipeline: str, source: str = "") -> str:
+    """Return where the large messages of a source are kept, or those of all sources."""
+    folder = f"{key_folder(pipeline)}/{_FOLDER}"
+    return f"{folder}/{key_folder(source)}" if source else folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,9 @@ class LargeMessages:
 class WholeLog:
     """`log`, with large messages as they are. It implements the port `TopicLog`."""
 
-    def __init__(self, log: TopicLog, store: ObjectStore) -> None:
-        """Read what is in topics from `log`, the rest from `store`."""
+    def __init__(self, pipeline: str, log: TopicLog, store: ObjectStore) -> None:
+        """Read what is in topics from `log`, the rest from what `pipeline` keeps in `store`."""
+        self._folder = large_folder(pipeline)
         self._log = log
         self._store = store
 
@@ -92,9 +95,23 @@ class WholeLog:
             size += len(values[-1])
         return Fetched(offsets, values, size)
 
+    def _is_of(self, topic: str, large: LargeMessage) -> bool:
+        """Whether a message is where those of `topic` are kept, whichever source writes it."""
+        end = f"/{key_folder(topic)}/{large.sha256}.avro"
+        is_there = large.key.startswith(f"{self._folder}/") and large.key.endswith(end)
+        return is_there and large.key.count("/") == self._folder.count("/") + 3
+
     def _get(self, place: tuple[str, int, int], value: bytes) -> bytes:
-        large = read_large(value)
         where = f"{place[0]}/{place[1]} offset {place[2]}"
+        try:
+            large = read_large(value)
+        except CorruptLogError as error:
+            message = f"{where}: {error.message}"
+            raise CorruptLogError(message, error.hint) from error
+        # Nothing else in the store is read because a message says so.
+        if large.size_bytes > LARGEST_OBJECT_BYTES or not self._is_of(place[0], large):
+            message = f"the message of {where} is said to be {large.key[:200]} in the object store: it is none of ours"
+            raise CorruptLogError(message, ONLY_PENSTOCK)
         try:
             content = self._store.get(large.key)
         except SinkError as error:

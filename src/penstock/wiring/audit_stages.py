@@ -31,6 +31,7 @@ from penstock.wiring.open import (
     committed_end,
     committed_position,
     failovers_topic,
+    open_large_store,
     open_object_store,
     open_registry,
     open_topic_log,
@@ -98,7 +99,9 @@ class StageAudits:
 
     def _stage(self, name: Stage, changes: TableChanges) -> TopicStage | FilesStage:
         if name == "topic":
-            return TopicStage(WholeLog(self._log, self._objects), self._log.begins, self._told, changes)
+            spec = self._opened.spec
+            log = WholeLog(spec.pipeline, self._log, open_large_store(spec))
+            return TopicStage(log, self._log.begins, self._told, changes)
         return FilesStage(self._log, batch_topic(self._opened.spec), self._objects, changes, self._limits)
 
     def _limits(self) -> tuple[int, int]:

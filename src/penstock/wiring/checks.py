@@ -18,10 +18,11 @@ from penstock.adapters.state.migrate import has_current_tables
 from penstock.config.places import objects_url, state_url
 from penstock.core.errors import PenstockError, UnfitServerError, UsageError
 from penstock.core.findings import Finding, examine
+from penstock.links.large_messages import large_folder
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.check_started import examine_started
 from penstock.wiring.ground import writable_ground
-from penstock.wiring.objects_probe import probe_objects
+from penstock.wiring.objects_probe import probe_large_messages, probe_objects
 from penstock.wiring.open import (
     kafka_cluster,
     open_lock,
@@ -143,7 +144,11 @@ def _examine_objects(spec: PipelineSpec) -> str:
     if parts.scheme == "file" and not folder.exists():
         # Opening the store would make the folder.
         return f"files can be made under {writable_ground(folder)}"
-    return probe_objects(open_object_store(spec), spec.pipeline)
+    objects = open_object_store(spec)
+    for source in spec.sources:
+        if source.large_values == "objects":
+            probe_large_messages(objects, large_folder(spec.pipeline, source.name))
+    return probe_objects(objects, spec.pipeline)
 
 
 def _examine_home(home: Path) -> str:

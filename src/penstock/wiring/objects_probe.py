@@ -16,6 +16,17 @@ _TOKEN_BYTES = 8
 _CONTENT = b"penstock check --connect wrote this, and deletes it again\n"
 
 
+def probe_large_messages(objects: ObjectStore, folder: str) -> None:
+    """Write a small file where large messages are kept, and delete it. Raises what the store raises.
+
+    Nobody but the store itself deletes files there, so we need not be allowed to: one small file is left then.
+    """
+    key = f"{folder}/check"
+    objects.put(key, _CONTENT)
+    with suppress(PenstockError):
+        objects.delete([key])
+
+
 def probe_objects(objects: ObjectStore, pipeline: str) -> str:
     """Write a small file, read it, find it in a list and delete it; return what was done.
 

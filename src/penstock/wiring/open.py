@@ -310,15 +310,21 @@ def open_history(spec: PipelineSpec) -> SqlHistory:
 
 def open_object_store(spec: PipelineSpec) -> ObjectStore:
     """Where files are kept."""
-    objects = spec.objects
-    has_large = any(source.large_values == "objects" for source in spec.sources)
-    where = ObjectsSpec(objects_url(spec), objects.endpoint or "", objects.region)
-    return open_objects(replace(where, timeout_seconds=_LARGE_FILE_SECONDS) if has_large else where)
+    return open_objects(_objects_place(spec))
+
+
+def open_large_store(spec: PipelineSpec) -> ObjectStore:
+    """The same, for messages that are larger than their topics take; these are read whatever sources now say."""
+    return open_objects(replace(_objects_place(spec), timeout_seconds=_LARGE_FILE_SECONDS))
+
+
+def _objects_place(spec: PipelineSpec) -> ObjectsSpec:
+    return ObjectsSpec(objects_url(spec), spec.objects.endpoint or "", spec.objects.region)
 
 
 def large_messages(spec: PipelineSpec, source: str) -> LargeMessages:
     """Where messages of a source are kept that are larger than their topics take."""
-    return LargeMessages(spec.pipeline, source, partial(open_object_store, spec))
+    return LargeMessages(spec.pipeline, source, partial(open_large_store, spec))
 
 
 def open_lake_store(spec: PipelineSpec, sink: DeltaSinkSpec) -> ObjectStore:

@@ -11,7 +11,7 @@ from penstock.core.batches import read_batch
 from penstock.core.errors import PenstockError, SinkError
 from penstock.links.large_messages import WholeLog
 from penstock.links.objects.rewrite import render_again
-from penstock.wiring.open import batch_topic, open_object_store, open_registry, open_topic_log
+from penstock.wiring.open import batch_topic, open_large_store, open_object_store, open_registry, open_topic_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,8 @@ class RestoringStore:
         with closing(open_topic_log(self._spec)) as log, closing(open_registry(self._spec)) as registry:
             try:
                 batch = self._find(log, key)
-                content = None if batch is None else render_again(batch, WholeLog(log, self._objects), registry)
+                whole = WholeLog(self._spec.pipeline, log, open_large_store(self._spec))
+                content = None if batch is None else render_again(batch, whole, registry)
             except PenstockError as error:
                 if error.retryable:
                     raise

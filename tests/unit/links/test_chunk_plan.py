@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +60,18 @@ def test_nobody_waits_for_whoever_marks_off_chunks() -> None:
     assert [(each.begin, each.end) for each in taken if each] == [("b", "c"), ("c", "d"), ("e", ""), ("d", "e")]
     assert taken[4] is None
     assert plan.left() == (("b", ""),)
+
+
+@pytest.mark.parametrize("begin", ["", "b"])
+def test_a_range_of_which_nothing_was_read_is_left_as_it_was(begin: str) -> None:
+    plan = ChunkPlan([(begin, "")])
+    whole = plan.take(1)
+    assert whole is not None
+
+    plan.done(whole, begin)
+
+    assert plan.left() == ((begin, ""),)
+    assert not SnapshotProgress("shop.orders").after(0, plan.left()).is_done
 
 
 def _keys_of(bounds: tuple[str, str]) -> list[int]:

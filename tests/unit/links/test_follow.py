@@ -9,21 +9,25 @@ import pytest
 from tests.unit.mysql_log.conftest import LogWriter
 
 from penstock.bench.known_tables import KnownTables
+from penstock.core.errors import PenstockError, SinkError, UnavailableError
 from penstock.core.mysql.log.heartbeats import HeartbeatWatch
 from penstock.core.mysql.log.log_items import FewTransactions, StatementLogged, TransactionEnded, TransactionsLogged
 from penstock.core.mysql.log.scan import EventScanner, Grouping
 from penstock.core.positions import BinlogPosition, binlog_position
-from penstock.core.publication import Publication
+from penstock.core.publication import Publication, StoppedTable
 from penstock.core.schema_changes import SchemaChange
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
+from penstock.links.capture import sendable
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.table_catalog import TableCatalog
+from penstock.links.large_messages import LargeMessages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.mysql.log.log_items import LogItem
+    from penstock.ports.objects import ObjectStore
 
 START = BinlogPosition("mysql-bin.000001", 4)
 USERS = TableSchema(TableId("shop", "users"), (Column("id", IntegerType(32, unsigned=False), nullable=False),), ("id",))
@@ -71,6 +75,38 @@ def messages_of(publication: Publication) -> dict[str, list[tuple[object, bytes]
 
 def rows_of(parts: Sequence[object]) -> int:
     return sum(rows for part in parts if isinstance(part, Publication) for rows, _ in part.rows.values())
+
+
+def test_a_table_with_a_large_row_stops_if_the_object_store_refuses_it_and_waits_while_the_store_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sendable, "ASKED_BYTES", 0)
+
+    stopped = stopped_with(SinkError("cannot write it: AccessDenied", "check what the key may do"))
+
+    assert list(stopped) == ["shop.users"]
+    assert "which cannot be kept: cannot write it: AccessDenied" in stopped["shop.users"].error
+    assert stopped["shop.users"].hint.startswith("check what the key may do; then have the table's rows read again")
+    with pytest.raises(UnavailableError):
+        stopped_with(UnavailableError("the store is away", "start it"))
+
+
+def stopped_with(error: PenstockError) -> dict[str, StoppedTable]:
+    """Which tables stop where no topic takes a row, and the object store answers each with `error`."""
+
+    def open_store() -> ObjectStore:
+        raise error
+
+    known, stopped = KnownTables({USERS.table: USERS}), dict[str, StoppedTable]()
+    announced = SchemaChange("bench", USERS.table, "users", "", 1, 2, 1, (0, 0, -1))
+    table_catalog = TableCatalog("bench", known, known, [announced], lambda table: table == USERS.table)
+    table_catalog.message_bytes_max = lambda _: 0
+    table_catalog.large_messages = LargeMessages("pipe", "bench", open_store)
+    follower = LogFollower(table_catalog, stopped, START, Pace(0.0), BinlogReading(START))
+    items = EventScanner(START, lambda _: True, grouping=Grouping(1)).feed(*a_log().stream())
+    list(follower.feed(items))
+    list(follower.finish())
+    return stopped
 
 
 @pytest.mark.parametrize("bytes_wanted", [1 << 20, 1])

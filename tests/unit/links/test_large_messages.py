@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ def topics(store: Objects, messages: list[tuple[bytes, bool]]) -> MemoryTopics:
 def test_what_is_read_is_what_was_written_up_to_the_bytes_that_were_asked_for(
     store: Objects, messages: list[tuple[bytes, bool]], bytes_max: int
 ) -> None:
-    log, values = WholeLog(topics(store, messages), store), [value for value, _ in messages]
+    log, values = WholeLog("shop", topics(store, messages), store), [value for value, _ in messages]
 
     read: list[tuple[int, bytes]] = []
     rounds = 0
@@ -65,10 +66,49 @@ def test_a_large_message_that_is_gone_or_another_one_is_named_with_its_offset(st
     large, other = read_large(found.values[PLACE][1]), open_objects(ObjectsSpec(tmp_path.as_uri()))
 
     with pytest.raises(SinkError, match=r"the message of src\.shop\.large/0 offset 1 is in the object store"):
-        list(WholeLog(found, other).read_together({PLACE: (0, 2)}, 1_000))
+        list(WholeLog("shop", found, other).read_together({PLACE: (0, 2)}, 1_000))
     other.put(large.key, frame(1) + b"larger")
     with pytest.raises(PositionError, match=r"is not the message of src\.shop\.large/0 offset 1 that was written"):
-        list(WholeLog(found, other).read_together({PLACE: (0, 2)}, 1_000))
+        list(WholeLog("shop", found, other).read_together({PLACE: (0, 2)}, 1_000))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"key": "shop/src/src.shop.large/0/1-2.parquet"},
+        {"key": "other/large-messages/src/src.shop.large/{sha256}.avro"},
+        {"key": "shop/large-messages/src/src.shop.users/{sha256}.avro"},
+        {"key": "shop/large-messages/../large-messages/src/src.shop.large/{sha256}.avro"},
+        {"key": "shop/large-messages/src/src.shop.large/0.avro"},
+        {"size_bytes": (1 << 30) + 1},
+        {"key": 5},
+        {"size_bytes": "9"},
+        {"sha256": None},
+    ],
+)
+def test_what_names_another_file_than_one_of_its_topic_is_refused_with_its_offset_and_nothing_is_read(
+    store: Objects, changed: dict[str, object]
+) -> None:
+    found = topics(store, [(frame(1) + b"small", False), (frame(1) + b"large", True)])
+    said = json.loads(found.values[PLACE][1])["penstock_object"]
+    if isinstance(changed.get("key"), str):
+        changed = {"key": str(changed["key"]).format(**said)}
+    found.values[PLACE][1] = json.dumps({"penstock_object": said | changed}).encode()
+
+    with pytest.raises(CorruptLogError, match=r"src\.shop\.large/0 offset 1") as raised:
+        list(WholeLog("shop", found, NothingReadable()).read_together({PLACE: (0, 2)}, 1_000))
+
+    assert raised.value.hint == "let only Penstock write to this topic"
+
+
+class NothingReadable(Objects):
+    """A store of which no file may be read."""
+
+    def __init__(self) -> None:
+        """Open nothing."""
+
+    def get(self, key: str) -> bytes:
+        raise AssertionError(key)
 
 
 def test_what_stands_for_a_large_message_is_never_taken_for_a_change(store: Objects) -> None:

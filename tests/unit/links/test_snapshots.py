@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.links.snapshot_model import Capture, Snapshots, TableRegistry, request
-from tests.unit.links.snapshot_source import Source
+from tests.unit.links.snapshot_source import Reader, Source
 
-from penstock.core.errors import UnavailableError
+from penstock.core.errors import PenstockError, SinkError, UnavailableError
 from penstock.core.publication import CaptureRecord
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted, Window, next_locked_rows
+from penstock.links.capture import sendable
+from penstock.links.large_messages import LargeMessages
+
+if TYPE_CHECKING:
+    from penstock.ports.objects import ObjectStore
+    from penstock.ports.snapshots import Chunk, ChunkOrder
 
 
 def test_a_row_that_changed_since_the_low_place_gives_way() -> None:
@@ -64,6 +73,34 @@ def test_a_snapshot_of_any_method_reads_all_rows_and_lets_go_of_the_table(method
     assert (snapshot.status, snapshot.rows) == (Status.DONE, 7)
     assert capture.topic.folded == capture.source.rows
     assert not capture.source.is_locked
+
+
+def test_a_blackhole_snapshot_whose_first_chunk_has_to_come_again_reads_the_rest_of_the_rows_too() -> None:
+    capture = Capture(Source({key: key for key in range(24)}), Snapshots())
+    capture.reader = ReaderOfGrowingTable(capture.source)
+    capture.start()
+    capture.snapshots.add(asked := request(1, SnapshotOptions(chunk_rows=20, method=Method.BLACKHOLE)))
+
+    for _ in range(12):
+        capture.step()
+        capture.read()
+        capture.carry(1)
+
+    assert capture.snapshots.known[asked.id].status is Status.DONE
+    assert {change.key for changes in capture.source.log for change in changes} == set(range(24))
+
+
+class ReaderOfGrowingTable(Reader):
+    """Rows were added between the look at the end of the first chunk and its lock: it is to come again, up to a key."""
+
+    has_grown = False
+
+    def read(self, order: ChunkOrder) -> Chunk:
+        chunk = super().read(order)
+        if self.has_grown:
+            return chunk
+        self.has_grown = True
+        return replace(chunk, cursor=order.cursor)
 
 
 def test_a_paused_snapshot_does_not_keep_a_capture_busy_whose_table_waits_to_be_read_again() -> None:
@@ -176,6 +213,63 @@ def test_a_snapshot_that_is_cancelled_while_others_read_chunks_of_it_stays_cance
     (snapshot,) = capture.snapshots.all()
     assert snapshot.status is Status.CANCELLED
     assert asked.id not in CaptureRecord.from_mapping(capture.topic.record or {}).snapshots
+
+
+def test_readers_that_fail_together_count_as_one_failure() -> None:
+    capture = Capture(Source({key: key for key in range(40)}), Snapshots(), at_once=4)
+    capture.snapshots.add(asked := request(1, SnapshotOptions(chunk_rows=2)))
+    for _ in range(2):
+        capture.step()
+        capture.read()
+    capture.step()
+
+    capture.reader.failures, tries = 1000, 0
+    while not capture.snapshots.known[asked.id].status.has_ended:
+        capture.step()
+        assert len(capture.pending) == 4
+        capture.read()
+        capture.step()
+        tries += 1
+
+    assert capture.snapshots.known[asked.id].status is Status.FAILED
+    assert tries == 10
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(SinkError("denied", "grant it"), Status.FAILED), (UnavailableError("away", "start it"), Status.RUNNING)],
+)
+def test_a_large_row_that_cannot_be_kept_is_trouble_of_its_snapshot_alone(
+    error: PenstockError, status: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = Capture(Source({key: key for key in range(3)}), Snapshots(), at_once=1)
+    capture.snapshots.add(asked := request(1, SnapshotOptions(chunk_rows=2)))
+    have_rows_too_large(capture, error, monkeypatch)
+
+    for _ in range(2):
+        capture.step()
+        capture.read()
+    capture.step()
+    monkeypatch.undo()
+    capture.source.write({7: 7})
+    capture.carry(1)
+
+    snapshot = capture.snapshots.known[asked.id]
+    assert snapshot.status is status
+    assert error.message in snapshot.error
+    assert capture.topic.folded == capture.source.rows
+
+
+def have_rows_too_large(capture: Capture, error: PenstockError, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the topic take no row, and the object store none of them."""
+
+    def open_store() -> ObjectStore:
+        raise error
+
+    catalog = capture.capture.parts.table_catalog
+    catalog.message_bytes_max = lambda _: 0
+    catalog.large_messages = LargeMessages("pipe", "db", open_store)
+    monkeypatch.setattr(sendable, "ASKED_BYTES", 0)
 
 
 def test_a_second_table_takes_one_of_two_readers_of_the_first() -> None:

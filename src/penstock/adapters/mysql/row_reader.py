@@ -67,6 +67,7 @@ class MysqlRowReader:
         self._policy = policy
         self._owner = owner
         self._connection: pymysql.Connection | None = None
+        self._delays_writers = False
         self._copier: BlackholeCopier | None = None
         self._locked_rows: dict[str, int] = {}
         self._locked: tuple[LockedTable, Position] | None = None
@@ -190,7 +191,7 @@ class MysqlRowReader:
             self._connection = self._connect()
         connection = self._connection
         try:
-            _START[read_flavour(connection)](connection, low, table)
+            self._delays_writers = _START[read_flavour(connection)](connection, low, table)
             _hold(connection, table)
             yield connection
             ask(connection, "ROLLBACK")
@@ -268,10 +269,10 @@ class MysqlRowReader:
         return Chunk(rows, None, high, cursor, expected, ahead=self._look_ahead(connection, order, cursor))
 
     def _look_ahead(self, connection: pymysql.Connection, order: ChunkOrder, cursor: str) -> Sequence[str]:
-        """Mark off the chunks behind this one: the index is skipped through, and no row is read."""
+        """Mark off chunks behind this one, in the index; none where writers would wait for whoever reads them."""
         schema, cursors = order.schema, [cursor]
         keys = replace(schema, columns=tuple(schema.column(name) for name in schema.key))
-        for _ in range(order.ahead):
+        for _ in range(0 if self._delays_writers else order.ahead):
             found_in = within(schema, order.options.where, cursors[-1], order.until)
             sql = f"{select_rows(keys)}{found_in} LIMIT 1 OFFSET {order.options.chunk_rows - 1}"
             found, _ = self._fetch(connection, sql, 1)
@@ -340,8 +341,8 @@ def _other_methods(table: TableId) -> str:
     )
 
 
-def _start_on_mariadb(connection: pymysql.Connection, low: Position, _: TableId) -> None:
-    """Begin a snapshot; the server says at which place of the log it is.
+def _start_on_mariadb(connection: pymysql.Connection, low: Position, _: TableId) -> bool:
+    """Begin a snapshot; the server says at which place of the log it is. Nobody is held up.
 
     What is in the log comes to be seen by others a moment later, or much later
     with semi-synchronous replication: a snapshot from before `low` is taken again.
@@ -354,25 +355,26 @@ def _start_on_mariadb(connection: pymysql.Connection, low: Position, _: TableId)
         status = {name.lower(): value for name, value in ask(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'")}
         file, offset = status.get("binlog_snapshot_file", ""), int(status.get("binlog_snapshot_position") or 0)
         if file and (file_number(file), offset) >= low.order[:2]:
-            return
+            return False
         ask(connection, "ROLLBACK")
         _wait_behind(deadline, low)
 
 
-def _start_on_mysql(connection: pymysql.Connection, low: Position, table: TableId) -> None:
-    """Begin a snapshot. The server's set of executed GTIDs grows once others see what is in them.
+def _start_on_mysql(connection: pymysql.Connection, low: Position, table: TableId) -> bool:
+    """Begin a snapshot; return whether writers were held up: without GTIDs, only whoever does knows what is committed.
 
-    Without GTIDs only whoever holds up those who write for a moment knows what is committed.
+    The server's set of executed GTIDs grows once others see what is in them.
     """
     gtids = str(low.gtids) if isinstance(low, BinlogPosition) else ""
     if not gtids or str(ask(connection, "SELECT @@GLOBAL.gtid_mode")[0][0]) != "ON":
         with writes_locked(connection, [table]):
             ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        return
+        return True
     deadline = time.monotonic() + _BEHIND_SECONDS
     while not ask(connection, f"SELECT GTID_SUBSET({connection.escape(gtids)}, @@GLOBAL.gtid_executed)")[0][0]:
         _wait_behind(deadline, low)
     ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    return False
 
 
 def _hold(connection: pymysql.Connection, table: TableId) -> None:

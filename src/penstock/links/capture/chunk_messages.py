@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.errors import PenstockError, TableStoppedError, UsageError
+from penstock.core.errors import PenstockError, UsageError
 from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.core.snapshot_copies import COPIES_SCHEMA
 from penstock.links.capture.sendable import as_sendable
@@ -60,7 +60,7 @@ def chunk_messages(
             messages.append(changes_as_messages(encodable, topic, batch.op, encoded, [row] * len(kept)))
     try:
         return as_sendable(catalog, table, messages, str(boundary))
-    except TableStoppedError as error:
+    except PenstockError as error:
         raise SnapshotError(error) from error
 
 

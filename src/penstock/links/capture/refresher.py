@@ -259,13 +259,13 @@ class Refresher:
         if is_under_lock and (self._locked is None or self._locked.window.is_void):
             self._let_go()
             message = f"the lock of {reading.table} was lost, and the table written to, before all of it was read"
-            self._fail(reading.snapshot, UnavailableError(message, "it is locked again, and begun again"), boundary)
+            self._fail(reading, UnavailableError(message, "it is locked again, and begun again"), boundary)
             return
         try:
             found = reading.future.result()
         except PenstockError as error:
             self._let_go()
-            self._fail(reading.snapshot, error, boundary)
+            self._fail(reading, error, boundary)
             return
         if boundary.order < found.high.order:
             return
@@ -281,7 +281,7 @@ class Refresher:
                 case _:
                     assert_never(found)
         except SnapshotError as error:
-            self._fail(reading.snapshot, error.cause, boundary)
+            self._fail(reading, error.cause, boundary)
 
     def _return_table(self, snapshot: Snapshot, found: Definition, boundary: Position) -> None:
         """Begin a table that had stopped or is new without rows; live changes of it flow from here on."""
@@ -306,7 +306,7 @@ class Refresher:
         try:
             messages = chunk_messages(self._capture, reading.table, chunk, reading.window, boundary)
         except GivesWayInPartError as error:
-            self._read_less(snapshot, boundary, error)
+            self._read_less(reading, boundary, error)
             return
         if snapshot.id in self._known.chunk_rows:
             more = self._known.chunk_rows[snapshot.id] * _SMALLER
@@ -327,15 +327,16 @@ class Refresher:
             self._look_at = 0.0
         self._note(snapshot, after, chunk.rows_expected)
 
-    def _read_less(self, snapshot: Snapshot, boundary: Position, cause: Exception) -> None:
+    def _read_less(self, reading: Reading, boundary: Position, cause: Exception) -> None:
         """Read a smaller chunk, which is read sooner; of one row alone, try again later."""
+        snapshot = reading.snapshot
         count = self._known.chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
         self._known.chunk_rows[snapshot.id] = max(1, count // _SMALLER)
         if count == 1:
             message = f"a row of {snapshot.table} changes whenever it is read, and the log lacks values of it"
             error = UnavailableError(message, "take the snapshot when that row is written less often")
             error.__cause__ = cause
-            self._fail(snapshot, error, boundary)
+            self._fail(reading, error, boundary)
 
     def _note(self, snapshot: Snapshot, progress: SnapshotProgress, expected: int | None) -> None:
         """Tell how far it is: at once when it begins and when it is done, else not for every chunk."""
@@ -358,10 +359,10 @@ class Refresher:
         if progress.is_done:
             self._look_at = 0.0
 
-    def _fail(self, snapshot: Snapshot, error: PenstockError, boundary: Position) -> None:
+    def _fail(self, reading: Reading, error: PenstockError, boundary: Position) -> None:
         """Try again later, if that may help, or end the snapshot."""
+        snapshot, failures = reading.snapshot, self._known.failed(reading)
         self._unlock(snapshot)
-        failures = self._known.failures[snapshot.id] = self._known.failures.get(snapshot.id, 0) + 1
         if not error.retryable or failures >= _ATTEMPTS_MAX:
             self._end(snapshot, Status.FAILED, boundary, error)
             return

@@ -81,14 +81,15 @@ class Known:
     """What all refreshers of a capture know of its snapshots, by their ids; `taken` says by which of them.
 
     `paused` are the tables whose snapshots wait for people. `tables_max` of them are read
-    at once, and `chunks_max` chunks of each.
+    at once, and `chunks_max` chunks of each. `failures` are how many tries failed one after
+    the other, and when the last of them did.
     """
 
     tables_max: int
     chunks_max: int
     taken: dict[str, list[object]] = field(default_factory=dict)
     plans: dict[str, ChunkPlan] = field(default_factory=dict)
-    failures: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, tuple[int, float]] = field(default_factory=dict)
     chunk_rows: dict[str, int] = field(default_factory=dict)
     not_before: dict[str, float] = field(default_factory=dict)
     tell_at: dict[str, float] = field(default_factory=dict)
@@ -133,6 +134,14 @@ class Known:
         """Whether what is read is still to be read: its snapshot has neither ended nor begun again."""
         plan = self.plans.get(reading.snapshot.id)
         return reading.key_range is None or (plan is not None and plan.has(reading.key_range))
+
+    def failed(self, reading: Reading) -> int:
+        """Count a try that failed, and return how many did; what had begun before the last one failed is part of it."""
+        count, at = self.failures.get(reading.snapshot.id, (0, reading.began))
+        if reading.began >= at:
+            count, at = count + 1, time.monotonic()
+        self.failures[reading.snapshot.id] = count, at
+        return count
 
     def left_after(self, reading: Reading, chunk: Chunk) -> tuple[tuple[str, str], ...]:
         """Which ranges are left once `chunk` is published, whose reading counts."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from penstock.core.changes import Messages
-from penstock.core.errors import READ_AGAIN, TableStoppedError
+from penstock.core.errors import READ_AGAIN, SinkError, TableStoppedError
 from penstock.core.kafka.largest import ASKED_BYTES, LARGEST_BYTES, largest_of, too_large
 from penstock.links.large_messages import LARGEST_OBJECT_BYTES
 
@@ -28,8 +28,8 @@ _AROUND_BYTES: Final = 4096
 def as_sendable(catalog: TableCatalog, table: TableId, encoded: Iterable[Messages], position: str) -> list[Messages]:
     """Return messages of `table` that their topics take.
 
-    Raises TableStoppedError for a row that its topic does not take, and, where such rows are
-    kept in the object store, what that raises.
+    Raises TableStoppedError for a row that its topic does not take, and that the object store
+    is not to keep or refuses, and UnavailableError while the store is away.
     """
     return [_sendable(catalog, table, messages, position) for messages in encoded]
 
@@ -48,7 +48,11 @@ def _sendable(catalog: TableCatalog, table: TableId, messages: Messages, positio
         content = values[index] or b""
         if catalog.large_messages is None or len(content) > LARGEST_OBJECT_BYTES:
             raise _stopped(catalog, table, position, (messages.topic, len(content), takes))
-        kept[index] = catalog.large_messages.keep(messages.topic, content)
+        try:
+            kept[index] = catalog.large_messages.keep(messages.topic, content)
+        except SinkError as error:
+            reason = f"a change of it is a message of {len(content):,} bytes, which cannot be kept: {error.message}"
+            raise TableStoppedError(str(table), "", position, reason, f"{error.hint}; then {READ_AGAIN}") from error
     columns = pa.array(keys, pa.binary()), pa.array(kept, pa.binary())
     return Messages(messages.topic, *columns, messages.order, messages.partition_hints, messages.headers)
 
