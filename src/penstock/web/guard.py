@@ -82,6 +82,12 @@ def may_act_somewhere(user: User) -> bool:
     return user.may_somewhere(Role.WRITE)
 
 
+def require_to_act_somewhere(user: User) -> None:
+    """Raise RefusedError for a user who may act on no table at all."""
+    if not may_act_somewhere(user):
+        raise _lacking(user, Role.WRITE)
+
+
 def require_to_act(user: User, spec: PipelineSpec, link: str) -> None:
     """Raise RefusedError unless a user may act on tables at `link`, a link or a source."""
     source = next((each.source for each in spec.links if each.name == link), link)
