@@ -189,6 +189,20 @@ def test_where_everybody_may_read_who_signs_in_may_act(shop: Shop) -> None:
     assert ("data-action" in again.text, 'href="/sign-in"' in again.text) == (True, False)
 
 
+def test_where_everybody_may_read_no_site_has_its_own_name_lead_here(shop: Shop) -> None:
+    give_users(shop)
+    file = shop.file.with_name("users.yaml")
+    file.write_text(f"anonymous: read\n{file.read_text()}")
+    with served(shop) as client:
+        named = [client.get("/", headers={"Host": each}) for each in ("evil.example", "localhost")]
+        shop.file.write_text(shop.file.read_text().replace("users.yaml", "users.yaml, behind_proxy: 127.0.0.1"))
+    with served(shop) as client:
+        proxied = client.get("/", headers={"Host": "page.example"})
+
+    assert [each.status_code for each in (*named, proxied)] == [403, 200, 200]
+    assert "web: {behind_proxy: ADDRESS}" in named[0].text
+
+
 def test_whoever_guesses_passwords_is_held_off(shop: Shop) -> None:
     give_users(shop)
     with served(shop) as client:
