@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from typing import TYPE_CHECKING
@@ -223,17 +224,33 @@ def test_a_scraper_that_reads_nothing_is_cut_and_the_others_are_answered(shop: S
     assert cut == b""
 
 
-def test_more_connections_than_we_hold_are_refused_and_let_in_again(shop: Shop) -> None:
+def test_whoever_only_connects_keeps_nobody_from_asking(shop: Shop) -> None:
+    shop.run()
+    with served(shop) as client, contextlib.ExitStack() as stack:
+        address = ("127.0.0.1", client.base_url.port or 0)
+        for _ in range(80):
+            stack.enter_context(socket.create_connection(address))
+        url = client.base_url.join("/metrics")
+        late = [httpx.get(url, trust_env=False).status_code for _ in range(5)]
+
+    assert late == [200] * 5
+
+
+def test_more_requests_under_way_than_we_hold_are_refused_and_let_in_again(shop: Shop) -> None:
     shop.run()
     with served(shop) as client:
         address = ("127.0.0.1", client.base_url.port or 0)
         crowd = [socket.create_connection(address) for _ in range(80)]
-        with httpx.Client(base_url=client.base_url, trust_env=False) as late:
-            until(lambda: late.get("/metrics").status_code == 503, 5)
+        for each in crowd:
+            each.sendall(b"GET /events/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answers = [each.recv(12) for each in crowd]
         for each in crowd:
             each.close()
 
         until(lambda: client.get("/metrics").status_code == 200)
+
+    assert set(answers) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+    assert answers.count(b"HTTP/1.1 200") == 16
 
 
 def test_a_port_in_use_stops_the_start_with_what_to_do(shop: Shop) -> None:
