@@ -18,7 +18,7 @@ from penstock.core.errors import ConfigError, UsageError
 from penstock.embedded.page import plan_page
 from penstock.schematizer.security.access import Role
 from penstock.schematizer.security.users import GrantEntry
-from penstock.schematizer.security.users_edit import put_token, put_user
+from penstock.schematizer.security.users_edit import put_token, put_user, remove_user
 from penstock.wiring.open import open_table_actions
 from penstock.wiring.pipeline_status import read_status
 
@@ -157,6 +157,20 @@ def test_a_page_of_another_site_changes_nothing_though_the_browser_adds_the_pass
 
     assert [each.status_code for each in (*refused, form)] == [403] * 6
     assert requests(shop) == []
+
+
+def test_an_open_page_of_a_user_who_was_removed_reads_no_longer(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.web.application._STREAM_SECONDS", 2.0)
+    users = give_users(shop)
+    shop.run()
+    with served(shop) as client:
+        with client.stream("GET", "/events/", headers=users["reader"]) as stream:
+            remove_user(shop.file.with_name("users.yaml"), "reader")
+            lines = list(stream.iter_lines())
+        again = client.get("/events/", headers=users["reader"])
+
+    assert sum(line.startswith("data: ") for line in lines) >= 1
+    assert again.status_code == 401
 
 
 def test_nobody_reads_anything_without_signing_in_but_whether_it_is_well(shop: Shop) -> None:
