@@ -20,7 +20,7 @@ from penstock.wiring.pipeline_status import StatusReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, NoReturn
 
 
 def status(shop: Shop) -> Mapping[str, Any]:
@@ -251,6 +251,28 @@ def test_more_requests_under_way_than_we_hold_are_refused_and_let_in_again(shop:
 
     assert set(answers) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
     assert answers.count(b"HTTP/1.1 200") == 16
+
+
+def test_a_mistake_of_ours_is_told_and_the_page_goes_on_after_it(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> NoReturn:
+        raise ZeroDivisionError
+
+    shop.run()
+    with monkeypatch.context() as broken:
+        broken.setattr("penstock.wiring.pipeline_status.ask_source", fail)
+        broken.setattr("penstock.web.watcher.ask_zones", fail)
+        broken.setattr("penstock.web.watcher.make_overview", fail)
+        broken.setattr("penstock.web.watcher._SOURCES_SECONDS", 0.2)
+        broken.setattr("penstock.web.watcher._ZONES_SECONDS", 0.2)
+        watcher = Watcher(shop.spec, "penstock run")
+        with watcher:
+            until(lambda: watcher._sources)
+            told = watcher._sources[0].unanswered
+            until(lambda: "ZeroDivisionError" in watcher.unanswered)
+            broken.undo()
+            until(lambda: watcher.snapshot and watcher.snapshot.has_asked)
+
+    assert told == "a mistake of Penstock: ZeroDivisionError()"
 
 
 def test_a_port_in_use_stops_the_start_with_what_to_do(shop: Shop) -> None:
