@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from penstock.cli.main import app
 from penstock.core.errors import ConfigError, UsageError
 from penstock.embedded.page import plan_page
+from penstock.schematizer.security.users_edit import put_user
 from penstock.web.watcher import Watcher
 from penstock.wiring.pipeline_status import StatusReader
 
@@ -286,6 +287,49 @@ def test_a_port_in_use_stops_the_start_with_what_to_do(shop: Shop) -> None:
     assert f"port {port} on 127.0.0.1 is in use" in refused.value.message
     assert "web: {port: N}" in refused.value.hint
     assert "web: false" in refused.value.hint
+
+
+@pytest.mark.parametrize("named", ["", ", port: {port}"])
+def test_a_port_is_looked_for_at_the_address_that_the_file_names(shop: Shop, named: str) -> None:
+    with socket.create_server(("127.0.0.2", 0)) as taken:
+        port = taken.getsockname()[1]
+        shop.spec.home.mkdir(parents=True)
+        (shop.spec.home / "web.port").write_text(f"{port}\n")
+        before = shop.file.read_text()
+        shop.file.write_text(f"{before}web: {{host: 127.0.0.1{named.format(port=port)}}}\n")
+        here = plan_page(shop.file, shop.spec)
+        shop.file.write_text(f"{before}web: {{host: 127.0.0.2{named.format(port=port)}}}\n")
+        told = _planned_url(shop)
+
+    assert here is not None
+    assert here.url == f"http://127.0.0.1:{port}/"
+    assert told.startswith(f"the live page's port {port} on 127.0.0.2 is in use" if named else "http://127.0.0.2:")
+    assert told != f"http://127.0.0.2:{port}/"
+
+
+def _planned_url(shop: Shop) -> str:
+    """Where the page is to be, or why it cannot be."""
+    try:
+        page = plan_page(shop.file, shop.spec)
+    except UsageError as refused:
+        return refused.message
+    assert page is not None
+    return page.url
+
+
+@pytest.mark.parametrize(
+    ("web", "why"),
+    [
+        ("{host: 192.0.2.7, users: u.yaml, behind_proxy: 10.0.0.1}", "192.0.2.7: that is no address of this machine"),
+        ("{tls: {cert: none.pem}}", "TLS cannot be served with"),
+    ],
+)
+def test_an_address_and_a_certificate_that_cannot_work_stop_the_start(shop: Shop, web: str, why: str) -> None:
+    put_user(shop.file.with_name("u.yaml"), "ada", "", ())
+    shop.file.write_text(f"{shop.file.read_text()}web: {web}\n")
+
+    with pytest.raises(UsageError, match=why):
+        plan_page(shop.file, shop.spec)
 
 
 def test_a_port_of_our_own_choice_is_kept_and_changed_where_it_is_taken(shop: Shop) -> None:
