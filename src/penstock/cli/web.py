@@ -19,10 +19,12 @@ def web(
         int, typer.Option(min=0, max=65535, help="On which port; 0 takes a free one.", show_default="a free one")
     ] = 0,
 ) -> None:
-    """Serve a pipeline's live page, /metrics, /healthz and /readyz on loopback until Ctrl-C.
+    """Serve a pipeline's live page, /metrics, /healthz and /readyz until Ctrl-C, where the file's `web` says.
 
-    `penstock run` does so by itself. This is for a pipeline that does not run, and
-    for other machines that reach its state database. It changes nothing.
+    Without `web: {host: ...}` that is on loopback. `penstock run` does so by itself.
+    This is for a pipeline that does not run, and for other machines that reach its
+    state database. It starts nothing, but the page's buttons act on tables (pause,
+    skip, drop, snapshot) unless the file says `web: {actions: false}`.
     """
     # The web server takes half a second to import, which --help need not wait for.
     from penstock.config.load import load  # noqa: PLC0415

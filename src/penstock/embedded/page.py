@@ -10,7 +10,7 @@ import structlog
 
 from penstock.config.places import log_directory
 from penstock.core.errors import UsageError
-from penstock.embedded.ports import LOOPBACK, choose_port, is_free
+from penstock.embedded.ports import choose_port, is_free
 from penstock.embedded.processes import start_child
 from penstock.schematizer.security.users import read_users
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.config.specs import PipelineSpec
+    from penstock.config.web import WebSpec
     from penstock.embedded.processes import Child
 
 _log = structlog.get_logger()
@@ -30,29 +31,40 @@ _STOP_SECONDS = 2.0
 def plan_page(file: Path, spec: PipelineSpec) -> PageServer | None:
     """Choose the page's port; None if the file turns it off.
 
-    Raises UsageError when the port that the file names is in use, and for a users file
-    that cannot work. A free port is remembered under home, and another one taken should
-    it be in use.
+    Raises UsageError when the port that the file names is in use, for an address that is
+    none of this machine, and for a certificate and a users file that cannot work. A free
+    port is remembered under home, and another one taken should it be in use.
     """
-    if spec.web is None:
+    web = spec.web
+    if web is None:
         return None
-    if spec.web.users is not None:
-        read_users(spec.web.users)
-    remembered = spec.home / "web.port"
+    if web.users is not None:
+        read_users(web.users)
+    if web.tls is not None:
+        # The web server takes half a second to import.
+        from penstock.schematizer.server import Tls, check_tls  # noqa: PLC0415
+
+        check_tls(Tls(web.tls.cert, web.tls.key))
+    if not is_free(0, web.host):
+        message = f"the live page cannot listen on {web.host}: that is no address of this machine"
+        raise UsageError(message, "give `web: {host: ADDRESS}` one of those that `ip addr` shows, or 0.0.0.0 for all")
     spec.home.mkdir(parents=True, exist_ok=True)
-    if spec.web.port is None:
+    port = _choose_port(spec.home / "web.port", web)
+    return PageServer(file, spec, web.url(port), port)
+
+
+def _choose_port(remembered: Path, web: WebSpec) -> int:
+    if web.port is None:
         try:
-            port = choose_port(remembered)
+            return choose_port(remembered, host=web.host)
         except UsageError:
             remembered.unlink(missing_ok=True)
-            port = choose_port(remembered)
-    elif is_free(spec.web.port):
-        port = spec.web.port
-    else:
-        message = f"the live page's port {spec.web.port} on {LOOPBACK} is in use by another process"
-        hint = f"end that process (`ss -ltnp 'sport = :{spec.web.port}'` shows it), give `web: {{port: N}}` another"
-        raise UsageError(message, f"{hint}, or turn the page off: `web: false`")
-    return PageServer(file, spec, spec.web.url(port), port)
+            return choose_port(remembered, host=web.host)
+    if is_free(web.port, web.host):
+        return web.port
+    message = f"the live page's port {web.port} on {web.host} is in use by another process"
+    hint = f"end that process (`ss -ltnp 'sport = :{web.port}'` shows it), give `web: {{port: N}}` another"
+    raise UsageError(message, f"{hint}, or turn the page off: `web: false`")
 
 
 class PageServer:

@@ -1,4 +1,4 @@
-"""Free TCP ports on loopback, remembered so that a restarted server is found again."""
+"""Free TCP ports, on loopback unless another address is given, remembered so that a restarted server is found again."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _NOTE = re.compile(r"^(\d+) (\d+)$", re.MULTILINE)
 """A port, and the second since 1970 in which it was given."""
 
 
-def choose_port(remembered_in: Path, wanted: int | None = None) -> int:
+def choose_port(remembered_in: Path, wanted: int | None = None, host: str = LOOPBACK) -> int:
     """The port in the file `remembered_in`, else a free one, which is then written there.
 
     `wanted` overrides both. Raises UsageError when a wanted or remembered port is in use.
     """
     port = wanted if wanted is not None else _remembered(remembered_in)
     if port is None:
-        port = free_port()
-    elif not is_free(port):
-        message = f"port {port} on {LOOPBACK} is in use by another process"
+        port = free_port(host)
+    elif not is_free(port, host):
+        message = f"port {port} on {host} is in use by another process"
         hint = f"end that process (`ss -ltnp 'sport = :{port}'` shows it) or give another port"
         raise UsageError(message, hint)
     remembered_in.write_text(f"{port}\n")
     return port
 
 
-def free_port() -> int:
+def free_port(host: str = LOOPBACK) -> int:
     """A port on which nobody listens just now, and that no process of this user was given in the last two minutes.
 
     What was given is noted in the cache, because a server needs seconds until it
@@ -57,11 +57,11 @@ def free_port() -> int:
         with locked(notes / "lock"):
             now = int(time.time())
             given = _recent(notes / "given", now)
-            port = _free_port_beside(given)
+            port = _free_port_beside(given, host)
             (notes / "given").write_text("".join(f"{each} {at}\n" for each, at in {**given, port: now}.items()))
             return port
     except (UsageError, OSError):
-        return _free_port_beside(())
+        return _free_port_beside((), host)
 
 
 def _recent(notes: Path, now: int) -> Mapping[int, int]:
@@ -73,22 +73,22 @@ def _recent(notes: Path, now: int) -> Mapping[int, int]:
     return {int(port): int(at) for port, at in noted if 0 <= now - int(at) < _START_SECONDS}
 
 
-def _free_port_beside(given: Collection[int]) -> int:
+def _free_port_beside(given: Collection[int], host: str) -> int:
     candidates = [port for port in range(_LOWEST, _HIGHEST + 1) if port not in given]
     # Not for secrecy: where nothing can be noted, processes that ask at the same time should get different ports.
     for port in random.SystemRandom().sample(candidates, min(_ATTEMPTS, len(candidates))):
-        if is_free(port):
+        if is_free(port, host):
             return port
-    message = f"no free port between {_LOWEST} and {_HIGHEST} on {LOOPBACK}"
+    message = f"no free port between {_LOWEST} and {_HIGHEST} on {host}"
     raise UnavailableError(message, "end servers that are no longer needed")
 
 
-def is_free(port: int) -> bool:
-    """Whether a server could listen on `port` now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+def is_free(port: int, host: str = LOOPBACK) -> bool:
+    """Whether a server could listen on `port` of `host` now; on port 0, whether `host` is this machine at all."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((LOOPBACK, port))
+            probe.bind((host, port))
         except OSError:
             return False
         return True

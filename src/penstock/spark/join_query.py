@@ -82,7 +82,7 @@ class JoinFinisher:
 
 
 def start_join_query(place: QueryPlace, spec: PipelineSpec, work: JoinWork, finish: JoinFinisher) -> StreamingQuery:
-    """Start the query of a join, where its checkpoint stands. Raises PositionError for one that is not Spark's."""
+    """Start the query of a join, where its checkpoint stands. Raises as `settle_state` does."""
     settle_state(work.checkpoint)
     session = stateful_session(place.session)
     options = {

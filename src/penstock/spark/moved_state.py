@@ -12,7 +12,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import PositionError
+from penstock.core.errors import PositionError, UnavailableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,24 +23,32 @@ _VERSION = "v2"
 def settle_state(checkpoint: Path) -> None:
     """Have the files of a checkpoint name the folder in which they stand now. To be called while nobody uses it.
 
-    Raises PositionError for files that are not as Spark writes them.
+    Raises PositionError for files that are not as Spark writes them, and UnavailableError where they cannot be had.
     """
     for file in sorted(checkpoint.glob("state/*/_metadata/v2/*")):
         if file.name.isdigit():
-            _settle(checkpoint, file)
+            try:
+                _settle(checkpoint, file)
+            except OSError as error:
+                message = f"{file} cannot be read and written anew: {error.strerror or error}"
+                hint = f"let the user who runs Penstock write to {checkpoint} (`ls -l`), and see that its disk has room"
+                raise UnavailableError(message, hint) from error
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                message = f"{file} is not as Spark writes it: {error}"
+                hint = f"remove {checkpoint}: the join is made again from its topics"
+                raise PositionError(message, hint) from error
 
 
 def _settle(checkpoint: Path, file: Path) -> None:
+    """Raises ValueError, TypeError, KeyError and AttributeError for files of another form."""
     version, _, text = file.read_text(encoding="utf-8").partition("\n")
-    try:
-        metadata = json.loads(text)
-        stores = metadata["stateStoreInfo"]
-        before = [store["stateSchemaFilePaths"] for store in stores]
-        after = [[_here(checkpoint, path) for path in paths] for paths in before]
-    except (ValueError, TypeError, KeyError) as error:
-        raise _unknown(checkpoint, file, str(error)) from error
+    metadata = json.loads(text)
+    stores = metadata["stateStoreInfo"]
+    before = [store["stateSchemaFilePaths"] for store in stores]
+    after = [[_here(checkpoint, path) for path in paths] for paths in before]
     if version != _VERSION:
-        raise _unknown(checkpoint, file, f"its version is {version}")
+        why = f"its version is {version}"
+        raise ValueError(why)
     if after == before:
         return
     for store, paths in zip(stores, after, strict=True):
@@ -48,17 +56,19 @@ def _settle(checkpoint: Path, file: Path) -> None:
     # The sum of what was there before; Hadoop does without one.
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
     part = file.with_name(f".{file.name}.part")
-    part.write_text(f"{version}\n{json.dumps(metadata, separators=(',', ':'))}", encoding="utf-8")
+    with part.open("w", encoding="utf-8") as written:
+        written.write(f"{version}\n{json.dumps(metadata, separators=(',', ':'))}")
+        written.flush()
+        # Else a machine that goes down may leave an empty file.
+        os.fsync(written.fileno())
     part.replace(file)
 
 
 def _here(checkpoint: Path, path: str) -> str:
     """Where a file of the state that was written down as `path` stands now, as Spark writes it."""
-    behind = path.rpartition("/state/")[2]
+    _, below, behind = path.rpartition("/state/")
+    if not below:
+        why = f"it names {path}, which is in no folder state/"
+        raise ValueError(why)
     # Spark does not follow links either.
     return f"file:{os.path.abspath(checkpoint)}/state/{behind}"  # noqa: PTH100 - Path.resolve follows links
-
-
-def _unknown(checkpoint: Path, file: Path, why: str) -> PositionError:
-    message = f"{file} is not as Spark writes it: {why}"
-    return PositionError(message, f"remove {checkpoint}: the join is made again from its topics")

@@ -13,23 +13,28 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import structlog
 from fastapi.responses import JSONResponse
 
-from penstock.core.errors import PenstockError
+from penstock.core.errors import PenstockError, UsageError
 from penstock.core.snapshots import SnapshotOptions
 from penstock.ports.table_actions import Action
 from penstock.schematizer.refusals import RefusedError
 from penstock.schematizer.security.rights import user_of
-from penstock.web.guard import refusal, require_to_act
-from penstock.wiring.snapshots import ask_for_snapshots
+from penstock.web.guard import refusal, require_to_act, require_to_act_somewhere
+from penstock.wiring.snapshots import ask_for_snapshots, source_of
 from penstock.wiring.table_requests import ask_for_action
 
 if TYPE_CHECKING:
     from fastapi import Request, Response
 
     from penstock.config.specs import PipelineSpec
+    from penstock.schematizer.security.access import User
+
+_log = structlog.get_logger()
 
 _BODY_BYTES_MAX = 4096
+_BODY_SECONDS = 5.0
 _AT_ONCE = 2
 SNAPSHOT: Final = "snapshot"
 _ACTIONS = (SNAPSHOT, *Action)
@@ -58,31 +63,52 @@ class TableActionRoute:
             return _refuse(403, "actions are turned off: `web: {actions: false}`", "use penstock table")
         if not comes_from_the_page(request):
             return _refuse(403, "this request does not come from the page itself", "use the page, or penstock table")
-        asked = _parse(await _body(request))
-        if asked is None:
-            return _refuse(400, "this is no request for a table", "send table, link and action as JSON")
         user = user_of(request.scope)
         try:
-            require_to_act(user, self._spec, asked.link)
+            require_to_act_somewhere(user)
+            if self._under_way >= _AT_ONCE:
+                return _refuse(503, "other requests are under way", "try again in a moment")
+            self._under_way += 1
+            try:
+                return await self._take(request, user)
+            finally:
+                self._under_way -= 1
         except RefusedError as refused:
             return refusal(refused, is_json=True)
-        if self._under_way >= _AT_ONCE:
-            return _refuse(503, "other requests are under way", "try again in a moment")
-        self._under_way += 1
+
+    async def _take(self, request: Request, user: User) -> Response:
+        """Read the body and do what it says. Raises RefusedError for a user who lacks the role."""
         try:
-            return await asyncio.to_thread(self._ask, asked, user.name or "somebody")
-        finally:
-            self._under_way -= 1
+            async with asyncio.timeout(_BODY_SECONDS):
+                asked = _parse(await _body(request))
+        except TimeoutError:
+            answer = _refuse(408, "the body of the request does not come", "send table, link and action as JSON")
+            # Whoever sends so slowly is waited for no more.
+            answer.headers["Connection"] = "close"
+            return answer
+        if asked is None:
+            return _refuse(400, "this is no request for a table", "send table, link and action as JSON")
+        require_to_act(user, self._spec, asked.link)
+        return await asyncio.to_thread(self._ask, asked, user.name or "somebody")
 
     def _ask(self, asked: _Asked, user: str) -> Response:
         try:
             if asked.action == SNAPSHOT:
-                ask_for_snapshots(self._spec, [asked.table], SnapshotOptions())
+                self._ask_for_snapshot(asked, user)
             else:
                 ask_for_action(self._spec, asked.table, Action(asked.action), asked.link, f"{user} at the page")
         except PenstockError as error:
             return _refuse(409, error.message, error.hint)
         return JSONResponse({"told": f"asked to {asked.action} {asked.table} at {asked.link}"})
+
+    def _ask_for_snapshot(self, asked: _Asked, user: str) -> None:
+        source = source_of(self._spec, asked.table)
+        # The user's role was looked for in the source that the request names.
+        if source != asked.link:
+            message = f"{asked.table} is a table of {source}, and not of {asked.link}"
+            raise UsageError(message, f"send {source} as link")
+        ask_for_snapshots(self._spec, [asked.table], SnapshotOptions())
+        _log.info("a snapshot was asked for at the page", table=asked.table, user=user)
 
 
 def may_act(spec: PipelineSpec) -> bool:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _EVENT_SECONDS = 1.0
 _STREAMS_MAX = 16
+_STREAM_SECONDS = 300.0
+"""Whoever still may read asks again then, and who was taken out of the users file reads no longer."""
 
 
 def create_app(watcher: Watcher) -> FastAPI:
@@ -122,7 +124,7 @@ class Events:
         self._streams = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one client until it goes away."""
+        """Serve one client until it goes away, or has to ask again."""
         if self._streams >= _STREAMS_MAX:
             busy = PlainTextResponse("too many pages are open\n", 503, headers={"Retry-After": "30"})
             await busy(scope, receive, send)
@@ -138,8 +140,12 @@ class Events:
     async def _serve(self, scope: Scope, send: Send, gone: asyncio.Future[None]) -> None:
         headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
+        # Browsers come back by themselves, this many milliseconds later.
+        await send({"type": "http.response.body", "body": b"retry: 1000\n\n", "more_body": True})
         sent: Mapping[str, str] | None = None
-        while not gone.done():
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + _STREAM_SECONDS
+        while not gone.done() and loop.time() < ends_at:
             parts = _parts_for(self._watcher, scope)
             changed = {name: html for name, html in parts.items() if sent is None or sent.get(name) != html}
             # A comment keeps the connection, and tells us when nobody is there any more.

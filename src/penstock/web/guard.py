@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from penstock.config.web import WebSpec
+from penstock.core.hosts import is_loopback
 from penstock.schematizer.http.guard import check_host, check_origin
 from penstock.schematizer.http.protection import Protection
 from penstock.schematizer.refusals import Code, RefusedError
@@ -25,6 +27,7 @@ HEALTH = frozenset({"/healthz", "/readyz"})
 """What programs ask that cannot sign in: without a role they are told whether, and not why."""
 
 ACTIONS = "/tables"
+_HOST_HINT = "ask for 127.0.0.1; a proxy in front of the page is named in the file: web: {behind_proxy: ADDRESS}"
 _CHALLENGE = 'Basic realm="penstock", charset="UTF-8", Bearer realm="penstock"'
 
 
@@ -36,6 +39,9 @@ class Guarded:
         users = spec.web and spec.web.users
         self._app = app
         self._spec = spec
+        web = spec.web or WebSpec()
+        # Users or none: `anonymous` may let everybody read. By TLS no other site has a certificate for its name here.
+        self._is_on_loopback = is_loopback(web.host) and web.behind_proxy is None and web.tls is None
         self._sign_in = SignIn(users, Protection().failures) if users else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,8 +51,8 @@ class Guarded:
             return
         headers = dict(scope["headers"])
         try:
-            if self._sign_in is None:
-                check_host(headers)
+            if self._is_on_loopback:
+                check_host(headers, _HOST_HINT)
             check_origin(scope["method"], headers)
             user = await self._user(scope, headers)
             if not may_read(user, self._spec) and scope["path"] not in HEALTH:
@@ -80,6 +86,12 @@ def may_read(user: User, spec: PipelineSpec) -> bool:
 def may_act_somewhere(user: User) -> bool:
     """Whether there is a table that a user may act on."""
     return user.may_somewhere(Role.WRITE)
+
+
+def require_to_act_somewhere(user: User) -> None:
+    """Raise RefusedError for a user who may act on no table at all."""
+    if not may_act_somewhere(user):
+        raise _lacking(user, Role.WRITE)
 
 
 def require_to_act(user: User, spec: PipelineSpec, link: str) -> None:

@@ -24,7 +24,11 @@ _READ_SECONDS = 10.0
 
 
 class PromptProtocol(PatientProtocol):
-    """A protocol that cuts clients which do not take what they asked for."""
+    """A protocol that cuts clients which do not take what they asked for, and makes room for those who ask.
+
+    Where as many connections are open as we hold, the oldest without a request is cut:
+    who only connects could keep others from /healthz otherwise.
+    """
 
     head_seconds = 5.0
     read_seconds = _READ_SECONDS
@@ -32,6 +36,8 @@ class PromptProtocol(PatientProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to look whether what is written is read."""
         super().connection_made(transport)
+        self.made_at = self.loop.time()
+        self._make_room()
         self._watched: asyncio.TimerHandle | None = None
         self._left = 0
         self._look()
@@ -41,6 +47,15 @@ class PromptProtocol(PatientProtocol):
         super().connection_lost(exc)
         if self._watched is not None:
             self._watched.cancel()
+
+    def _make_room(self) -> None:
+        others = (each for each in self.connections if isinstance(each, PromptProtocol) and each is not self)
+        idle = [each for each in others if each.cycle is None or each.cycle.response_complete]
+        if len(self.connections) >= _CONNECTIONS_MAX and idle:
+            oldest = min(idle, key=lambda each: each.made_at)
+            oldest.transport.abort()
+            # Uvicorn counts it until the event loop comes round, and would refuse a request meanwhile.
+            self.connections.discard(oldest)
 
     def _look(self) -> None:
         left = self.transport.get_write_buffer_size()

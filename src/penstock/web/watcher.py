@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Self
 import structlog
 
 from penstock.core.errors import PenstockError
+from penstock.ports.source_status import SourceStatus
 from penstock.web.actions import may_act
 from penstock.web.metrics import describe_metrics
 from penstock.web.page import render_parts
 from penstock.web.snapshot import Snapshot
 from penstock.wiring.overview import make_overview
 from penstock.wiring.pipeline_status import StatusReader
-from penstock.wiring.zone_status import ask_zones
+from penstock.wiring.zone_status import ZoneStatus, ask_zones, zone_links
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from penstock.config.specs import PipelineSpec
-    from penstock.ports.source_status import SourceStatus
-    from penstock.wiring.zone_status import ZoneStatus
 
 _log = structlog.get_logger()
 
@@ -33,6 +32,7 @@ _SOURCES_SECONDS = 10.0
 _ZONES_SECONDS = 300.0
 """A query keeps a virtual warehouse of Snowflake awake, which costs."""
 _STOP_SECONDS = 2.0
+_HINT = "it is tried again; what went wrong is in web.log, beside the log of the run"
 
 
 class Watcher:
@@ -83,26 +83,53 @@ class Watcher:
 
     def _read(self) -> None:
         with closing(StatusReader(self.spec)) as reader:
-            while not self._stop.is_set():
-                try:
-                    self.snapshot = self.look(reader)
-                    self.unanswered = ""
-                except PenstockError as error:
-                    self.unanswered = error.message
-                self._stop.wait(_PERIOD_SECONDS)
+
+            def read() -> None:
+                self.snapshot = self.look(reader)
+                self.unanswered = ""
+
+            def tell(why: str) -> None:
+                self.unanswered = why
+
+            self._repeat(_PERIOD_SECONDS, read, tell)
 
     def _ask(self) -> None:
         with closing(StatusReader(self.spec)) as reader:
-            while not self._stop.is_set():
-                try:
-                    self._sources = reader.ask_sources()
-                    self._has_asked_sources = True
-                except PenstockError as error:
-                    _log.debug("sources are asked later", error=error.message)
-                self._stop.wait(_SOURCES_SECONDS)
+
+            def ask() -> None:
+                self._sources = reader.ask_sources()
+                self._has_asked_sources = True
+
+            def tell(why: str) -> None:
+                # What they said before is old.
+                self._sources = [
+                    SourceStatus(each.name, None, unanswered=why, hint=_HINT) for each in self.spec.sources
+                ]
+
+            self._repeat(_SOURCES_SECONDS, ask, tell)
 
     def _ask_zones(self) -> None:
-        while not self._stop.is_set():
+        def ask() -> None:
             self._zones = ask_zones(self.spec)
             self._has_asked_zones = True
-            self._stop.wait(_ZONES_SECONDS)
+
+        def tell(why: str) -> None:
+            self._zones = [ZoneStatus(link.name, unanswered=why, hint=_HINT) for link, _ in zone_links(self.spec)]
+
+        self._repeat(_ZONES_SECONDS, ask, tell)
+
+    def _repeat(self, seconds: float, work: Callable[[], None], tell: Callable[[str], None]) -> None:
+        """Work until we are to stop; `tell` gets why it failed, and the log the traceback of a mistake of ours."""
+        logged = ""
+        while not self._stop.is_set():
+            try:
+                work()
+                logged = ""
+            except PenstockError as error:
+                tell(error.message)
+            except Exception as error:  # noqa: BLE001 - the thread must not end in silence
+                tell(f"a mistake of Penstock: {error!r}")
+                if repr(error) != logged:
+                    _log.error("the page tries again", exc_info=error, seconds=seconds)
+                logged = repr(error)
+            self._stop.wait(seconds)

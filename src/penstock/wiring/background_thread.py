@@ -55,7 +55,8 @@ class BackgroundThread(ABC):
     def work(self) -> float:
         """Do what is due, and return in how many seconds to do it again; or go on until `_stop` is set.
 
-        It is called once at least. A PenstockError is told by `tell_failure`.
+        It is called once at least. A PenstockError is told by `tell_failure`,
+        and every other error is logged with its traceback; the thread goes on after both.
         """
 
     def tell_failure(self, error: PenstockError, failures: int) -> None:
@@ -72,11 +73,21 @@ class BackgroundThread(ABC):
         try:
             pause = self.work()
             self._failures, self._failure = 0, ""
-        except PenstockError as error:
-            if time.monotonic() - began > _WELL_SECONDS:
-                self._failures, self._failure = 0, ""
-            self._failures += 1
-            if error.message != self._failure:
-                self.tell_failure(error, self._failures)
-            self._failure, pause = error.message, self.pause_seconds
+        except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the thread in silence
+            self._count_failure(error, time.monotonic() - began)
+            pause = self.pause_seconds
         return pause
+
+    def _count_failure(self, error: Exception, seconds: float) -> None:
+        """Tell a failure after `seconds` of work, unless it is the one before; a mistake of ours with its traceback."""
+        if seconds > _WELL_SECONDS:
+            self._failures, self._failure = 0, ""
+        self._failures += 1
+        failure = error.message if isinstance(error, PenstockError) else repr(error)
+        if failure == self._failure:
+            return
+        self._failure = failure
+        if isinstance(error, PenstockError):
+            self.tell_failure(error, self._failures)
+        else:
+            _log.error(self.waits, exc_info=error, failures=self._failures)

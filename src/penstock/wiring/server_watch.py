@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from penstock.core.errors import PenstockError
 from penstock.ports.history import ServerCondition
 from penstock.wiring.background_thread import BackgroundThread
 from penstock.wiring.open import open_history
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.config.specs import PipelineSpec
+    from penstock.core.errors import PenstockError
     from penstock.ports.history import ServerState
 
 _log = structlog.get_logger()
@@ -69,7 +69,7 @@ class ServerWatch(BackgroundThread):
             try:
                 with closing(open_history(self._spec)) as history:
                     history.save_servers(list(written.values()))
-            except PenstockError:
+            except Exception:
                 self._told.set()
                 raise
         return 0.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.core.errors import PositionError
+from penstock.core.errors import PositionError, UnavailableError
 from penstock.spark.moved_state import settle_state
 
 if TYPE_CHECKING:
@@ -66,7 +66,16 @@ def test_a_state_that_was_not_begun_is_none_to_settle(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "v2\n", "v2\n[]", "v3\n" + metadata("/old", 0).partition("\n")[2], 'v2\n{"a": 1}']
+    "text",
+    [
+        "",
+        "v2\n",
+        "v2\n[]",
+        "v3\n" + metadata("/old", 0).partition("\n")[2],
+        'v2\n{"a": 1}',
+        'v2\n{"stateStoreInfo": [{"stateSchemaFilePaths": [1]}]}',
+        'v2\n{"stateStoreInfo": [{"stateSchemaFilePaths": ["file:/elsewhere/a"]}]}',
+    ],
 )
 def test_files_of_another_form_are_refused_with_what_to_do(tmp_path: Path, text: str) -> None:
     file = write(tmp_path, 0, text)
@@ -76,3 +85,22 @@ def test_files_of_another_form_are_refused_with_what_to_do(tmp_path: Path, text:
 
     assert file.read_text() == text
     assert f"remove {tmp_path}" in refused.value.hint
+
+
+def test_a_file_that_is_no_text_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    write(tmp_path, 0, "").write_bytes(b"v2\n\xff")
+
+    with pytest.raises(PositionError, match="not as Spark writes it"):
+        settle_state(tmp_path)
+
+
+def test_a_file_that_cannot_be_written_is_no_reason_to_remove_the_state(tmp_path: Path) -> None:
+    file = write(tmp_path, 0, metadata("/old", 0))
+    # Root may write to whatever is read-only.
+    file.with_name(".0.part").mkdir()
+
+    with pytest.raises(UnavailableError, match="cannot be read and written anew: Is a directory") as refused:
+        settle_state(tmp_path)
+
+    assert "remove" not in refused.value.hint
+    assert file.read_text() == metadata("/old", 0)

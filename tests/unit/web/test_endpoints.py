@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from typing import TYPE_CHECKING
@@ -14,12 +15,13 @@ from typer.testing import CliRunner
 from penstock.cli.main import app
 from penstock.core.errors import ConfigError, UsageError
 from penstock.embedded.page import plan_page
+from penstock.schematizer.security.users_edit import put_user
 from penstock.web.watcher import Watcher
 from penstock.wiring.pipeline_status import StatusReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, NoReturn
 
 
 def status(shop: Shop) -> Mapping[str, Any]:
@@ -223,17 +225,55 @@ def test_a_scraper_that_reads_nothing_is_cut_and_the_others_are_answered(shop: S
     assert cut == b""
 
 
-def test_more_connections_than_we_hold_are_refused_and_let_in_again(shop: Shop) -> None:
+def test_whoever_only_connects_keeps_nobody_from_asking(shop: Shop) -> None:
+    shop.run()
+    with served(shop) as client, contextlib.ExitStack() as stack:
+        address = ("127.0.0.1", client.base_url.port or 0)
+        for _ in range(80):
+            stack.enter_context(socket.create_connection(address))
+        url = client.base_url.join("/metrics")
+        late = [httpx.get(url, trust_env=False).status_code for _ in range(5)]
+
+    assert late == [200] * 5
+
+
+def test_more_requests_under_way_than_we_hold_are_refused_and_let_in_again(shop: Shop) -> None:
     shop.run()
     with served(shop) as client:
         address = ("127.0.0.1", client.base_url.port or 0)
         crowd = [socket.create_connection(address) for _ in range(80)]
-        with httpx.Client(base_url=client.base_url, trust_env=False) as late:
-            until(lambda: late.get("/metrics").status_code == 503, 5)
+        for each in crowd:
+            each.sendall(b"GET /events/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answers = [each.recv(12) for each in crowd]
         for each in crowd:
             each.close()
 
         until(lambda: client.get("/metrics").status_code == 200)
+
+    assert set(answers) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+    assert answers.count(b"HTTP/1.1 200") == 16
+
+
+def test_a_mistake_of_ours_is_told_and_the_page_goes_on_after_it(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> NoReturn:
+        raise ZeroDivisionError
+
+    shop.run()
+    with monkeypatch.context() as broken:
+        broken.setattr("penstock.wiring.pipeline_status.ask_source", fail)
+        broken.setattr("penstock.web.watcher.ask_zones", fail)
+        broken.setattr("penstock.web.watcher.make_overview", fail)
+        broken.setattr("penstock.web.watcher._SOURCES_SECONDS", 0.2)
+        broken.setattr("penstock.web.watcher._ZONES_SECONDS", 0.2)
+        watcher = Watcher(shop.spec, "penstock run")
+        with watcher:
+            until(lambda: watcher._sources)
+            told = watcher._sources[0].unanswered
+            until(lambda: "ZeroDivisionError" in watcher.unanswered)
+            broken.undo()
+            until(lambda: watcher.snapshot and watcher.snapshot.has_asked)
+
+    assert told == "a mistake of Penstock: ZeroDivisionError()"
 
 
 def test_a_port_in_use_stops_the_start_with_what_to_do(shop: Shop) -> None:
@@ -247,6 +287,49 @@ def test_a_port_in_use_stops_the_start_with_what_to_do(shop: Shop) -> None:
     assert f"port {port} on 127.0.0.1 is in use" in refused.value.message
     assert "web: {port: N}" in refused.value.hint
     assert "web: false" in refused.value.hint
+
+
+@pytest.mark.parametrize("named", ["", ", port: {port}"])
+def test_a_port_is_looked_for_at_the_address_that_the_file_names(shop: Shop, named: str) -> None:
+    with socket.create_server(("127.0.0.2", 0)) as taken:
+        port = taken.getsockname()[1]
+        shop.spec.home.mkdir(parents=True)
+        (shop.spec.home / "web.port").write_text(f"{port}\n")
+        before = shop.file.read_text()
+        shop.file.write_text(f"{before}web: {{host: 127.0.0.1{named.format(port=port)}}}\n")
+        here = plan_page(shop.file, shop.spec)
+        shop.file.write_text(f"{before}web: {{host: 127.0.0.2{named.format(port=port)}}}\n")
+        told = _planned_url(shop)
+
+    assert here is not None
+    assert here.url == f"http://127.0.0.1:{port}/"
+    assert told.startswith(f"the live page's port {port} on 127.0.0.2 is in use" if named else "http://127.0.0.2:")
+    assert told != f"http://127.0.0.2:{port}/"
+
+
+def _planned_url(shop: Shop) -> str:
+    """Where the page is to be, or why it cannot be."""
+    try:
+        page = plan_page(shop.file, shop.spec)
+    except UsageError as refused:
+        return refused.message
+    assert page is not None
+    return page.url
+
+
+@pytest.mark.parametrize(
+    ("web", "why"),
+    [
+        ("{host: 192.0.2.7, users: u.yaml, behind_proxy: 10.0.0.1}", "192.0.2.7: that is no address of this machine"),
+        ("{tls: {cert: none.pem}}", "TLS cannot be served with"),
+    ],
+)
+def test_an_address_and_a_certificate_that_cannot_work_stop_the_start(shop: Shop, web: str, why: str) -> None:
+    put_user(shop.file.with_name("u.yaml"), "ada", "", ())
+    shop.file.write_text(f"{shop.file.read_text()}web: {web}\n")
+
+    with pytest.raises(UsageError, match=why):
+        plan_page(shop.file, shop.spec)
 
 
 def test_a_port_of_our_own_choice_is_kept_and_changed_where_it_is_taken(shop: Shop) -> None:

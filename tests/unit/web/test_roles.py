@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from penstock.core.errors import ConfigError, UsageError
 from penstock.embedded.page import plan_page
 from penstock.schematizer.security.access import Role
 from penstock.schematizer.security.users import GrantEntry
-from penstock.schematizer.security.users_edit import put_token, put_user
+from penstock.schematizer.security.users_edit import put_token, put_user, remove_user
 from penstock.wiring.open import open_table_actions
 from penstock.wiring.pipeline_status import read_status
 
@@ -96,6 +97,50 @@ def test_who_may_only_read_gets_403_for_every_action_and_nothing_changes(shop: S
     assert (requests(shop), read_status(shop.spec).snapshots) == ([], [])
 
 
+OTHER_SOURCE = """\
+sources:
+  - {name: hr, kind: mysql, host: 127.0.0.1, port: 1, user: cdc, password_env: SHOP_PASSWORD, tables: [hr.*]}
+"""
+
+
+def test_a_role_in_one_source_asks_for_no_snapshot_of_a_table_of_another(shop: Shop) -> None:
+    users = give_users(shop)
+    put_user(shop.file.with_name("users.yaml"), "of-shopdb", "", (GRANTS["reader"], GRANTS["of-shopdb"]))
+    shop.file.write_text(shop.file.read_text().replace("sources:\n", OTHER_SOURCE))
+    shop.run()
+    ask = {"table": "hr.salaries", "action": "snapshot"}
+    with served(shop) as client:
+        headers = {**own(client), **users["of-shopdb"]}
+        answers = [client.post("/tables", json={**ask, "link": each}, headers=headers) for each in ("shopdb", "hr")]
+
+    assert [each.status_code for each in answers] == [409, 403]
+    assert "hr.salaries is a table of hr, and not of shopdb" in answers[0].json()["error"]
+    assert read_status(shop.spec).snapshots == []
+
+
+def test_a_body_is_waited_for_from_nobody_who_may_not_act_and_from_nobody_for_long(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.web.actions._BODY_SECONDS", 0.3)
+    users = give_users(shop)
+    shop.run()
+    with served(shop) as client:
+        told = {name: _begin_to_ask(client, users[name]) for name in ("reader", "writer")}
+        after = client.post("/tables", json=PAUSE, headers={**own(client), **users["writer"]})
+
+    assert told == {"reader": b"HTTP/1.1 403", "writer": b"HTTP/1.1 408"}
+    assert after.status_code == 200
+
+
+def _begin_to_ask(client: httpx.Client, user: Mapping[str, str]) -> bytes:
+    """The first line's begin of the answer to a request whose body does not come."""
+    headers = {**own(client), **user, "Host": "localhost", "Content-Type": "application/json", "Content-Length": "9"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    with socket.create_connection(("127.0.0.1", client.base_url.port or 0), 20) as connection:
+        connection.sendall(f"POST /tables HTTP/1.1\r\n{head}\r\n".encode())
+        return connection.recv(12)
+
+
 def test_a_page_of_another_site_changes_nothing_though_the_browser_adds_the_password(shop: Shop) -> None:
     users = give_users(shop)
     shop.run()
@@ -112,6 +157,20 @@ def test_a_page_of_another_site_changes_nothing_though_the_browser_adds_the_pass
 
     assert [each.status_code for each in (*refused, form)] == [403] * 6
     assert requests(shop) == []
+
+
+def test_an_open_page_of_a_user_who_was_removed_reads_no_longer(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.web.application._STREAM_SECONDS", 2.0)
+    users = give_users(shop)
+    shop.run()
+    with served(shop) as client:
+        with client.stream("GET", "/events/", headers=users["reader"]) as stream:
+            remove_user(shop.file.with_name("users.yaml"), "reader")
+            lines = list(stream.iter_lines())
+        again = client.get("/events/", headers=users["reader"])
+
+    assert sum(line.startswith("data: ") for line in lines) >= 1
+    assert again.status_code == 401
 
 
 def test_nobody_reads_anything_without_signing_in_but_whether_it_is_well(shop: Shop) -> None:
@@ -142,6 +201,20 @@ def test_where_everybody_may_read_who_signs_in_may_act(shop: Shop) -> None:
     assert (refused.status_code, requests(shop)) == (401, [])
     assert (asked.status_code, signed_in.status_code, signed_in.headers["location"]) == (401, 303, "/")
     assert ("data-action" in again.text, 'href="/sign-in"' in again.text) == (True, False)
+
+
+def test_where_everybody_may_read_no_site_has_its_own_name_lead_here(shop: Shop) -> None:
+    give_users(shop)
+    file = shop.file.with_name("users.yaml")
+    file.write_text(f"anonymous: read\n{file.read_text()}")
+    with served(shop) as client:
+        named = [client.get("/", headers={"Host": each}) for each in ("evil.example", "localhost")]
+        shop.file.write_text(shop.file.read_text().replace("users.yaml", "users.yaml, behind_proxy: 127.0.0.1"))
+    with served(shop) as client:
+        proxied = client.get("/", headers={"Host": "page.example"})
+
+    assert [each.status_code for each in (*named, proxied)] == [403, 200, 200]
+    assert "web: {behind_proxy: ADDRESS}" in named[0].text
 
 
 def test_whoever_guesses_passwords_is_held_off(shop: Shop) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import structlog
+
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.wiring.background_thread import BackgroundThread
 
@@ -31,6 +33,8 @@ class Script(BackgroundThread):
         if failure is None:
             self.is_through.set()
             return 600.0
+        if failure == "a mistake":
+            raise ZeroDivisionError(failure)
         if failure:
             raise UnavailableError(failure, "start it")
         return 0.0
@@ -46,6 +50,18 @@ def test_a_failure_is_told_once_for_as_long_as_it_stays_the_same_and_tried_again
         assert script.is_through.wait(10)
 
     assert script.told == [("away", 1), ("full", 3), ("full", 1)]
+
+
+def test_a_mistake_of_ours_is_logged_once_with_its_traceback_and_the_thread_goes_on() -> None:
+    script = Script(["away", "a mistake", "a mistake", "away"])
+
+    with structlog.testing.capture_logs() as logged, script:
+        assert script.is_through.wait(10)
+
+    assert script.told == [("away", 1), ("away", 4)]
+    assert [(each["event"], repr(each["exc_info"])) for each in logged] == [
+        ("it waits", "ZeroDivisionError('a mistake')")
+    ]
 
 
 def test_work_that_went_well_for_long_has_its_next_failure_told_even_if_it_is_the_one_before(

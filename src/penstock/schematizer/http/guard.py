@@ -32,6 +32,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _ALLOWED_MAX = 10_000
 _ALLOWED_SECONDS = 5.0
 _FROM_HERE = frozenset({"same-origin", "none"})
+_HOST_HINT = "ask for 127.0.0.1; or give it users; a proxy in front of it sends Host: 127.0.0.1"
 
 
 class Guarded:
@@ -125,7 +126,7 @@ def _forbidden(user: User, demand: Demand) -> RefusedError:
     return RefusedError(Code.FORBIDDEN, message, hint)
 
 
-def check_host(headers: dict[bytes, bytes]) -> None:
+def check_host(headers: dict[bytes, bytes], hint: str = _HOST_HINT) -> None:
     """Refuse what a page of another site may have sent by a name of its own that leads here (DNS rebinding).
 
     Where everybody may do everything, the name in the Host header is all that tells such a request.
@@ -137,8 +138,7 @@ def check_host(headers: dict[bytes, bytes]) -> None:
         # Half of an address in brackets is nobody's name.
         host = told
     if host and not is_loopback(host):
-        message = f"a service without users answers to names of this machine alone, and not to {host!r}"
-        hint = "ask for 127.0.0.1; or give it users; a proxy in front of it sends Host: 127.0.0.1"
+        message = f"this service answers to names of this machine alone, and not to {host!r}"
         raise RefusedError(Code.FORBIDDEN, message, hint)
 
 

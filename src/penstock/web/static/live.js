@@ -78,9 +78,16 @@ live.addEventListener("click", (event) => {
 });
 
 const events = new EventSource("/events/");
+// The server ends each stream after minutes, and the browser comes back at once.
+let lost = null;
 events.onmessage = (event) => {
+  clearTimeout(lost);
+  lost = null;
   const { names, changed } = JSON.parse(event.data);
   if (names.length) show(names, changed);
   connection.hidden = Boolean(names.length);
 };
-events.onerror = () => { connection.hidden = false; };
+events.onerror = () => {
+  const patience = events.readyState === EventSource.CLOSED ? 0 : 3000;
+  lost ??= setTimeout(() => { connection.hidden = false; }, patience);
+};
