@@ -118,6 +118,25 @@ def test_a_table_that_is_not_understood_is_refused_and_never_compared(
         delta.look(TABLE)
 
 
+@pytest.mark.parametrize("is_added_first", [True, False])
+def test_a_file_that_gets_a_deletion_vector_is_refused_and_read_again_once_it_is_rewritten(
+    delta: AuditedFiles, tmp_path: Path, *, is_added_first: bool
+) -> None:
+    for name in ("1.parquet", "2.parquet"):
+        _write(tmp_path, name, "SELECT CAST(1 AS BIGINT) AS c1")
+    _commit(tmp_path, 0, _described({"id": "long"}), _added("1.parquet"))
+    with_vector = {"add": {"path": "1.parquet", "deletionVector": {"storageType": "u"}}}
+    both = [with_vector, _removed("1.parquet")]
+    _commit(tmp_path, 1, *(both if is_added_first else reversed(both)))
+
+    with pytest.raises(SinkError, match="deletion vectors"):
+        delta.look(TABLE)
+
+    _commit(tmp_path, 2, _added("2.parquet"), _removed("1.parquet"))
+    delta.look(TABLE)
+    assert delta.fetch('SELECT COUNT(*) FROM shop."Orders"') == [(1,)]
+
+
 def test_commits_that_are_missing_are_no_table(delta: AuditedFiles, tmp_path: Path) -> None:
     _commit(tmp_path, 0, _described({"id": "long"}))
     _commit(tmp_path, 2, _added("1.parquet"))
