@@ -67,6 +67,20 @@ def test_a_pipelines_table_is_compared_without_what_its_target_does_not_keep_as_
     assert not any(each.is_wrong for each in plan.not_compared)
 
 
+def test_only_columns_that_the_file_leaves_out_are_wanted_to_be_left_out() -> None:
+    schema = _schema({"id": ID, "f": FloatType(64), "seen_at": ID, "email": ID})
+    known = KnownTarget(schema, "hard", treated={"email": "masked here"})
+    excluded = {"seen_at": "the audit's exclude_columns names it"}
+
+    plan = plan_table(schema, known, (MARIADB, REDSHIFT), lambda column: excluded.get(column, ""))
+
+    assert [(each.column, each.is_wanted) for each in plan.not_compared] == [
+        ("f", False),
+        ("seen_at", True),
+        ("email", True),
+    ]
+
+
 def test_values_that_a_policy_cut_are_left_out_where_the_source_cannot_tell_which() -> None:
     long, short = TextType(65_535, "utf8mb4"), TextType(16_383, "utf8mb4")
     schema = _schema({"id": ID, "long": long, "short": short, "raw": BytesType(20_000_000, fixed=False)})
