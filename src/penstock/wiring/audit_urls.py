@@ -128,9 +128,9 @@ def _open_files(url: SplitResult, stack: ExitStack) -> AuditedDatabase:
     store = open_objects(ObjectsSpec(folder.as_uri()))
     copies = stack.enter_context(closing(LocalCopies(store)))
     if url.scheme == "delta":
-        opened = AuditedFiles(DELTA, DeltaTables(store, copies.path).find, copies.folder)
+        opened = AuditedFiles(DELTA, DeltaTables(store, copies.paths).find, copies.folder)
     else:
-        opened = AuditedFiles(PARQUET, ParquetTables(store, copies.path).find, copies.folder)
+        opened = AuditedFiles(PARQUET, ParquetTables(store, copies.paths).find, copies.folder)
     return stack.enter_context(closing(opened))
 
 
