@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core.audit.dialects import DUCKDB, MARIADB, POSTGRES, AuditDialect
+from penstock.core.audit.dialects import DUCKDB, MARIADB, POSTGRES, AuditDialect, Kind
 from penstock.core.audit.findings import NotCompared
 from penstock.core.audit.found_tables import FoundColumn, FoundTable, plan_found, printed_columns
 from penstock.core.audit.queries import Within, rows_query
@@ -53,6 +53,40 @@ def test_floats_are_left_out_where_redshift_is_one_side_and_that_alone_makes_no_
     assert plan.not_compared == (NotCompared("f", "redshift does not write values of real as others do"),)
     assert plan.source is not None
     assert [column.name for column in plan.source.columns] == ["id"]
+
+
+def test_tables_differ_in_a_column_only_where_both_of_its_kinds_are_compared() -> None:
+    first: list[tuple[str, Kind | None]] = [
+        ("id", "integer"),
+        ("doc", "text"),
+        ("tags", None),
+        ("word", "text"),
+        ("lasts", "time"),
+        ("more", "text"),
+    ]
+    second: list[tuple[str, Kind | None]] = [
+        ("id", "integer"),
+        ("doc", None),
+        ("tags", "text"),
+        ("word", "date"),
+        ("lasts", "integer"),
+        ("on", None),
+    ]
+    sides = [tuple(FoundColumn(name, kind, str(kind)) for name, kind in side) for side in (first, second)]
+
+    plan = plan_found(FoundTable(MARIADB, "t", sides[0], ("id",)), FoundTable(REDSHIFT, "t", sides[1], ()))
+
+    assert {each.column: each.is_wrong for each in plan.not_compared} == {
+        "doc": False,
+        "tags": False,
+        "word": True,
+        "more": True,
+        "on": True,
+    }
+    assert plan.source is not None
+    assert plan.target is not None
+    compared = [[(column.name, column.kind) for column in side.columns] for side in (plan.source, plan.target)]
+    assert compared == [[("id", "integer"), ("lasts", "time")], [("id", "integer"), ("lasts", "integer")]]
 
 
 @pytest.mark.parametrize(("dialect", "left_out"), [(REDSHIFT, ["f"]), (REDSHIFT_SUPER, ["f", "doc"]), (POSTGRES, [])])
