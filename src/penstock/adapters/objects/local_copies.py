@@ -65,7 +65,8 @@ class LocalCopies:
     def _copy(self, key: str, copy: Path) -> None:
         passing = copy.with_suffix(".part")
         try:
-            passing.write_bytes(self._store.get(key))
+            with passing.open("wb") as file:
+                file.writelines(self._store.pieces(key))
             passing.rename(copy)
         finally:
             passing.unlink(missing_ok=True)
