@@ -114,8 +114,8 @@ def test_columns_that_nobody_wanted_to_leave_out_are_counted_where_a_result_is_k
 
     counted = ["it was slow; 1 column is not compared", "2 columns are not compared", ""]
     assert [each.why for each in kept] == counted
-    (told,) = alert(LINK, replace(BELOW, tables=(orders,)))["tables"]  # type: ignore[misc,attr-defined]  # a list
-    assert told["why"] == counted[1]
+    told = json.dumps(alert(LINK, replace(BELOW, tables=(orders,))))
+    assert f'"why": "{counted[1]}"' in told
 
 
 def test_a_webhook_whose_variable_is_not_set_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
