@@ -39,13 +39,16 @@ def _moment(rng: random.Random) -> str:
     return f"{day} {rng.randint(0, 23):02}:{rng.randint(0, 59):02}:{rng.randint(0, 59):02}.{rng.randint(0, 999_999):06}"
 
 
-HALF_WAY: Final = "-5.271827914199144e+17"
-"""Half-way between two doubles: the even one reads back from these digits, which PostgreSQL does not print."""
+HALF_WAY: Final = ("-5.271827914199144e+17", "4.056579431202816e+31", "-8.03158884352e+31")
+"""Half-way between two doubles: the even one reads back from these digits, which PostgreSQL does not print.
+
+It prints the second and the third with a 5 behind them, so that rounding leads away.
+"""
 
 
 def _float(rng: random.Random) -> str:
     if rng.random() < 0.1:
-        return HALF_WAY
+        return rng.choice(HALF_WAY)
     exponent = rng.choice((0, 0, 0, -7, -20, 15, 16, 17, 21, 300, -300))
     return repr(rng.choice((rng.uniform(-1000, 1000), 0.0, 100000.0, 0.0001, 1 / 3)) * 10.0**exponent)
 

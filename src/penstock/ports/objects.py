@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 class ObjectStore(Protocol):
@@ -22,6 +22,13 @@ class ObjectStore(Protocol):
 
     def get(self, key: str) -> bytes:
         """Read a whole file; SinkError if there is none."""
+        ...
+
+    def pieces(self, key: str) -> Iterator[bytes]:
+        """Yield a whole file piece by piece, so that it need not fit into memory.
+
+        It raises what `get` does, maybe after some pieces.
+        """
         ...
 
     def exists(self, key: str) -> bool:

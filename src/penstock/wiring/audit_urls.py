@@ -17,7 +17,7 @@ from penstock.adapters.mysql.connection import MysqlServer
 from penstock.adapters.objects.local_copies import LocalCopies
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.core.audit.file_dialect import DELTA, PARQUET
-from penstock.core.audit.found_tables import FoundTable, columns_of, plan_found
+from penstock.core.audit.found_tables import FoundColumn, FoundTable, columns_of, plan_found
 from penstock.core.audit.report import AuditReport
 from penstock.core.errors import UsageError
 from penstock.links.audit.catalog import find_table, no_table
@@ -38,6 +38,7 @@ _FORMS = (
     "mysql://user:password@host:3306, postgresql://user:password@host/database,"
     " redshift://user:password@host/database, duckdb:///file, delta:///folder or parquet:///folder"
 )
+_NESTED = "a nested type"
 _MYSQL_PORT, _POSTGRES_PORT, _REDSHIFT_PORT = 3306, 5432, 5439
 
 
@@ -128,9 +129,9 @@ def _open_files(url: SplitResult, stack: ExitStack) -> AuditedDatabase:
     store = open_objects(ObjectsSpec(folder.as_uri()))
     copies = stack.enter_context(closing(LocalCopies(store)))
     if url.scheme == "delta":
-        opened = AuditedFiles(DELTA, DeltaTables(store, copies.path).find, copies.folder)
+        opened = AuditedFiles(DELTA, DeltaTables(store, copies.paths).find, copies.folder)
     else:
-        opened = AuditedFiles(PARQUET, ParquetTables(store, copies.path).find, copies.folder)
+        opened = AuditedFiles(PARQUET, ParquetTables(store, copies.paths).find, copies.folder)
     return stack.enter_context(closing(opened))
 
 
@@ -146,8 +147,8 @@ def _split(text: str) -> SplitResult:
 
 
 def _find(database: AuditedDatabase, at: TableAt) -> FoundTable:
-    if isinstance(database, AuditedFiles) and database.look(at.table) is None:
-        raise no_table(database, at.table)
+    if isinstance(database, AuditedFiles):
+        return _find_files(database, at.table)
     if not isinstance(database, AuditedMysql):
         return find_table(database, at.table)
     schema = read_tables(database.connection, [at.table]).get(at.table)
@@ -157,6 +158,16 @@ def _find(database: AuditedDatabase, at: TableAt) -> FoundTable:
     return FoundTable(
         database.dialect, database.dialect.quoted(at.table.schema, at.table.name), columns_of(schema), schema.key
     )
+
+
+def _find_files(database: AuditedFiles, table: TableId) -> FoundTable:
+    files = database.look(table)
+    if files is None:
+        raise no_table(database, table)
+    found = find_table(database, table)
+    # Queries do not see them, so that no catalog has them.
+    nested = [FoundColumn(each.name, None, _NESTED) for each in files.columns or () if each.type is None]
+    return replace(found, columns=(*found.columns, *nested))
 
 
 def _place(at: TableAt) -> str:

@@ -46,7 +46,7 @@ def _open_lake(
 
     store = open_lake_store(spec, sink)
     copies = stack.enter_context(closing(LocalCopies(store)))
-    tables = DeltaTables(store, copies.path)
+    tables = DeltaTables(store, copies.paths)
     database = stack.enter_context(closing(AuditedFiles(DELTA, tables.find, copies.folder)))
     lake_state = LakeState(store, spec.pipeline, link.source)
     return database, LakeTargetState(database.look, lake_state, f"penstock/{spec.pipeline}/{link.source}")

@@ -115,6 +115,7 @@ def alert(name: str, report: AuditReport) -> Mapping[str, object]:
                 "lower": each.lower,
                 "upper": each.upper,
                 "divergent_rows": each.wrong_rows,
+                "why": each.why,
             }
             for each in tables
         ],
@@ -135,7 +136,7 @@ def _result(name: str, report: AuditReport, table: TableFindings) -> AuditResult
         rows=table.source_rows,
         wrong_rows=table.wrong_rows,
         seconds=table.seconds,
-        why=table.why,
+        why=table.note,
     )
 
 

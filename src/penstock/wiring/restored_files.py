@@ -14,7 +14,7 @@ from penstock.links.objects.rewrite import render_again
 from penstock.wiring.open import batch_topic, open_large_store, open_object_store, open_registry, open_topic_log
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.batches import Batch
@@ -50,6 +50,10 @@ class RestoringStore:
                 raise
             return self._restore(key, error)
         return content or self._restore(key, SinkError(f"{key} is empty", "restore the file"))
+
+    def pieces(self, key: str) -> Iterator[bytes]:
+        """See `ObjectStore`: one piece, as what is written again is made in memory."""
+        yield self.get(key)
 
     def exists(self, key: str) -> bool:
         """See `ObjectStore`."""

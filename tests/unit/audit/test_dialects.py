@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core.audit.dialects import DUCKDB, MARIADB, POSTGRES, AuditDialect
+from penstock.core.audit.dialects import DUCKDB, MARIADB, POSTGRES, AuditDialect, Kind
 from penstock.core.audit.findings import NotCompared
 from penstock.core.audit.found_tables import FoundColumn, FoundTable, plan_found, printed_columns
 from penstock.core.audit.queries import Within, rows_query
@@ -55,6 +55,40 @@ def test_floats_are_left_out_where_redshift_is_one_side_and_that_alone_makes_no_
     assert [column.name for column in plan.source.columns] == ["id"]
 
 
+def test_tables_differ_in_a_column_only_where_both_of_its_kinds_are_compared() -> None:
+    first: list[tuple[str, Kind | None]] = [
+        ("id", "integer"),
+        ("doc", "text"),
+        ("tags", None),
+        ("word", "text"),
+        ("lasts", "time"),
+        ("more", "text"),
+    ]
+    second: list[tuple[str, Kind | None]] = [
+        ("id", "integer"),
+        ("doc", None),
+        ("tags", "text"),
+        ("word", "date"),
+        ("lasts", "integer"),
+        ("on", None),
+    ]
+    sides = [tuple(FoundColumn(name, kind, str(kind)) for name, kind in side) for side in (first, second)]
+
+    plan = plan_found(FoundTable(MARIADB, "t", sides[0], ("id",)), FoundTable(REDSHIFT, "t", sides[1], ()))
+
+    assert {each.column: each.is_wrong for each in plan.not_compared} == {
+        "doc": False,
+        "tags": False,
+        "word": True,
+        "more": True,
+        "on": True,
+    }
+    assert plan.source is not None
+    assert plan.target is not None
+    compared = [[(column.name, column.kind) for column in side.columns] for side in (plan.source, plan.target)]
+    assert compared == [[("id", "integer"), ("lasts", "time")], [("id", "integer"), ("lasts", "integer")]]
+
+
 @pytest.mark.parametrize(("dialect", "left_out"), [(REDSHIFT, ["f"]), (REDSHIFT_SUPER, ["f", "doc"]), (POSTGRES, [])])
 def test_a_pipelines_table_is_compared_without_what_its_target_does_not_keep_as_it_was(
     dialect: AuditDialect, left_out: list[str]
@@ -65,6 +99,20 @@ def test_a_pipelines_table_is_compared_without_what_its_target_does_not_keep_as_
 
     assert [each.column for each in plan.not_compared] == left_out
     assert not any(each.is_wrong for each in plan.not_compared)
+
+
+def test_only_columns_that_the_file_leaves_out_are_wanted_to_be_left_out() -> None:
+    schema = _schema({"id": ID, "f": FloatType(64), "seen_at": ID, "email": ID})
+    known = KnownTarget(schema, "hard", treated={"email": "masked here"})
+    excluded = {"seen_at": "the audit's exclude_columns names it"}
+
+    plan = plan_table(schema, known, (MARIADB, REDSHIFT), lambda column: excluded.get(column, ""))
+
+    assert [(each.column, each.is_wanted) for each in plan.not_compared] == [
+        ("f", False),
+        ("seen_at", True),
+        ("email", True),
+    ]
 
 
 def test_values_that_a_policy_cut_are_left_out_where_the_source_cannot_tell_which() -> None:

@@ -80,6 +80,22 @@ def test_an_audit_that_failed_is_an_error_and_a_target_that_lagged_a_warning(spe
     ]
 
 
+def test_columns_that_were_left_out_of_an_equal_table_are_told_in_the_terminal_and_on_the_page(
+    spec: PipelineSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_PASSWORD", "x")
+    why = "2 columns are not compared"
+    keep(
+        spec, AuditResult(LINK, WHOLE, 5, "passed", 1, 1, 1), AuditResult(LINK, "shop.a", 5, "equal", 1, 1, 1, why=why)
+    )
+
+    terminal = CliRunner().invoke(app, ["status", str(tmp_path / "shop.yaml")], env={"COLUMNS": "200"}).stdout
+
+    assert why in terminal
+    assert why in "".join(render_parts(make_overview(spec, read_status(spec), "penstock run FILE")).values())
+    assert said(spec) == []
+
+
 def test_an_alert_that_nobody_took_is_a_warning(spec: PipelineSpec) -> None:
     keep(spec, AuditResult(LINK, WHOLE, 5, "passed", 1, 1, 1, why="the webhook did not take the alert"))
 

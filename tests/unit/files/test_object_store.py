@@ -37,6 +37,18 @@ def test_a_file_and_the_folders_that_name_it_are_on_the_disk_when_it_is_written(
     assert flushed == [str(root / each) for each in ("shop/users/1.parquet", "shop/users", "shop", "")]
 
 
+def test_a_large_file_comes_in_pieces_that_are_much_smaller(objects: Objects) -> None:
+    content = bytes(range(256)) * 65_536
+    objects.put("large", content)
+
+    pieces = list(objects.pieces("large"))
+
+    assert b"".join(pieces) == content
+    assert max(map(len, pieces)) < len(content) // 4
+    with pytest.raises(SinkError, match="cannot read small at file"):
+        list(objects.pieces("small"))
+
+
 def test_an_empty_file_is_a_file(objects: Objects) -> None:
     objects.put("empty", b"")
 

@@ -14,14 +14,14 @@ import pytest
 from penstock.adapters.webhook.send import send
 from penstock.config.audits import AuditSpec
 from penstock.config.load import load
-from penstock.core.audit.findings import DivergentRow, StagesFound, TableFindings
+from penstock.core.audit.findings import DivergentRow, NotCompared, StagesFound, TableFindings
 from penstock.core.audit.report import AuditReport
 from penstock.core.audit.scores import Score
 from penstock.core.errors import UnavailableError, UsageError
 from penstock.jobs.pipeline import plan_audits
 from penstock.jobs.runner import PipelineRun
 from penstock.ports.audit_results import WHOLE, AuditResult
-from penstock.wiring.audits import named_audits, overdue_audits, results_of, send_alert
+from penstock.wiring.audits import alert, named_audits, overdue_audits, results_of, send_alert
 from penstock.wiring.scheduled_audits import ScheduledAudits, seconds_until
 
 if TYPE_CHECKING:
@@ -105,6 +105,19 @@ def test_what_is_kept_has_the_whole_first_and_says_which_tables_are_below() -> N
     assert results_of(LINK, replace(BELOW, tables=(unread,)))[0].state == "unknown"
 
 
+def test_columns_that_nobody_wanted_to_leave_out_are_counted_where_a_result_is_kept_and_told() -> None:
+    left_out = (NotCompared("email", "the link masks it", is_wanted=True), NotCompared("place", "not compared yet"))
+    users = replace(USERS, why="it was slow", not_compared=left_out)
+    orders = replace(ORDERS, not_compared=(*left_out, NotCompared("more", "no such column", is_wrong=True)))
+
+    _, *kept = results_of(LINK, replace(BELOW, tables=(users, orders, replace(USERS, not_compared=left_out[:1]))))
+
+    counted = ["it was slow; 1 column is not compared", "2 columns are not compared", ""]
+    assert [each.why for each in kept] == counted
+    told = json.dumps(alert(LINK, replace(BELOW, tables=(orders,))))
+    assert f'"why": "{counted[1]}"' in told
+
+
 def test_a_webhook_whose_variable_is_not_set_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AUDIT_WEBHOOK", raising=False)
     file = tmp_path / "shop.yaml"
@@ -136,7 +149,7 @@ def test_an_alert_names_tables_and_scores_and_tells_no_row(monkeypatch: pytest.M
     told = json.loads(text)
     assert told["text"] == "shop: warehouse differs from shopdb: shop.orders 0.5 (threshold 1); see penstock audit FILE"
     assert told["tables"] == [
-        {"table": "shop.orders", "score": 0.5, "lower": 0.4, "upper": 0.6, "divergent_rows": 1},
+        {"table": "shop.orders", "score": 0.5, "lower": 0.4, "upper": 0.6, "divergent_rows": 1, "why": ""},
     ]
     assert "secret" not in text
 

@@ -23,7 +23,8 @@ _THREADS: Final = 2
 class AuditedFiles:
     """One table at a time, by its name. It implements the port `AuditedDatabase`.
 
-    Files are never written to, so that all queries from one `renew` to the next see one version of the table.
+    Files are never written to, so that all queries from one `renew` to the next see one version of the table: the
+    newest when the first of them is asked. A table that is turned away from is not read again.
     """
 
     def __init__(self, dialect: AuditDialect, find: Callable[[TableId], TableFiles | None], folder: str) -> None:
@@ -38,6 +39,7 @@ class AuditedFiles:
         self._connection = duckdb.connect(config=limits)
         self._connection.execute("SET TimeZone = 'UTC'")
         self._table: TableId | None = None
+        self._is_renewed = False
 
     @property
     def dialect(self) -> AuditDialect:
@@ -46,7 +48,7 @@ class AuditedFiles:
 
     def look(self, table: TableId) -> TableFiles | None:
         """Let queries read this table, as it is now; return what it is, None for no table."""
-        self._table = None
+        self._table, self._is_renewed = None, False
         files = self._find(table)
         if files is not None:
             for statement in plan_view(table, files):
@@ -56,11 +58,12 @@ class AuditedFiles:
 
     def renew(self) -> None:
         """See `AuditedDatabase`."""
-        if self._table is not None:
-            self.look(self._table)
+        self._is_renewed = True
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See `AuditedDatabase`."""
+        if self._is_renewed and self._table is not None:
+            self.look(self._table)
         try:
             return self._connection.execute(query).fetchall()
         except duckdb.IOException as error:

@@ -18,12 +18,13 @@ from penstock.adapters.objects.errors import explain, explain_opening, store_kin
 from penstock.core.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from obstore.store import AzureStore, GCSStore, S3Store
 
     from penstock.core.errors import SinkError
 
+_PIECE_BYTES_MIN = 1 << 20
 _PAUSES_SECONDS = (0.1, 0.5, 1.0)
 """Before a deletion is begun again, once for each; none begins `timeout_seconds` after the first."""
 
@@ -86,6 +87,14 @@ class Objects:
         """Read a whole file; SinkError if there is none."""
         try:
             return bytes(obstore.get(self._store, key).bytes())
+        except (BaseError, OSError, ValueError) as error:
+            raise self._explain(error, "read", key) from error
+
+    def pieces(self, key: str) -> Iterator[bytes]:
+        """Yield a whole file piece by piece; SinkError if there is none."""
+        try:
+            for piece in obstore.get(self._store, key).stream(_PIECE_BYTES_MIN):
+                yield bytes(piece)
         except (BaseError, OSError, ValueError) as error:
             raise self._explain(error, "read", key) from error
 

@@ -100,9 +100,10 @@ def _float_text(dialect: AuditDialect, column: str) -> str:
     mantissa = f"REPLACE({dialect.mantissa.format(printed)}, '-', '')"
     digits = f"REPLACE({mantissa}, '.', '')"
     significant = dialect.without_zeros_before.format(digits)
-    point = f"POSITION('.' IN {mantissa})"
-    whole = f"CASE WHEN {point} > 0 THEN {point} - 1 ELSE LENGTH({mantissa}) END"
-    exponent = f"({dialect.exponent.format(printed)}) + ({whole}) - LENGTH({digits}) + LENGTH({significant})"
+    # A number without a point has it behind its last digit.
+    with_point = dialect.joined((mantissa, "'.'"))
+    whole = f"POSITION('.' IN {with_point}) - 1"
+    exponent = f"({dialect.exponent.format(printed)}) + {whole} - LENGTH({digits}) + LENGTH({significant})"
     sign = f"CASE WHEN {column} < 0 THEN '-' ELSE '' END"
     parts = (sign, dialect.without_zeros_behind.format(significant), "'e'", dialect.as_text.format(exponent))
     return f"CASE WHEN {column} = 0 THEN '0' ELSE {dialect.joined(parts)} END"

@@ -50,10 +50,11 @@ class DeltaVersion:
     _with_vectors: set[str] = field(default_factory=set)
 
     def take(self, actions: Iterable[Mapping[str, Any]]) -> None:
-        """Take what a commit or a checkpoint says. ValueError for what no log says."""
+        """Take what one commit, or a checkpoint, says. ValueError for what no log says."""
+        added: list[Mapping[str, Any]] = []
         for action in actions:
-            if (added := action.get("add")) is not None:
-                self._add(unquote(added["path"]), has_vector=bool(added.get("deletionVector")))
+            if (file := action.get("add")) is not None:
+                added.append(file)
             elif (removed := action.get("remove")) is not None:
                 self.files.pop(unquote(removed["path"]), None)
             elif (described := action.get("metaData")) is not None:
@@ -62,6 +63,9 @@ class DeltaVersion:
                 self.numbers[number["appId"]] = int(number["version"])
             elif (protocol := action.get("protocol")) is not None:
                 self._check(protocol)
+        # Last, as actions of a commit have no order: a file that gets a deletion vector is removed, and added with it.
+        for file in added:
+            self._add(unquote(file["path"]), has_vector=bool(file.get("deletionVector")))
 
     @property
     def why_unreadable(self) -> str:

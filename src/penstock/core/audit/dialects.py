@@ -127,8 +127,14 @@ MYSQL: Final = replace(MARIADB, name="mysql")
 
 _DOUBLE = "CAST({0} AS DOUBLE PRECISION)"
 _PRINTED = f"CAST({_DOUBLE} AS TEXT)"
-_DIGITS = f"LENGTH(REPLACE(REPLACE(split_part({_PRINTED}, 'e', 1), '-', ''), '.', ''))"
-_ONE_DIGIT_LESS = f"ROUND(CAST({_PRINTED} AS NUMERIC), {_DIGITS} - 2 - CAST(split_part({_PRINTED}, 'e', 2) AS INTEGER))"
+_PLACE = (
+    f"LENGTH(split_part(split_part({_PRINTED}, 'e', 1), '.', 2)) - 1 - CAST(split_part({_PRINTED}, 'e', 2) AS INTEGER)"
+)
+_ONE_DIGIT_LESS = tuple(f"{cut}(CAST({_PRINTED} AS NUMERIC), {_PLACE})" for cut in ("ROUND", "TRUNC"))
+"""Both: where the last digit is a 5, it may itself be rounded up, and rounding it again leads away."""
+_IF_ONE_DIGIT_LESS = " ".join(
+    f"WHEN CAST({less} AS DOUBLE PRECISION) = {_DOUBLE} THEN CAST({less} AS TEXT)" for less in _ONE_DIGIT_LESS
+)
 
 POSTGRES: Final = AuditDialect(
     name="postgres",
@@ -153,8 +159,7 @@ POSTGRES: Final = AuditDialect(
         f"CASE WHEN ABS({_DOUBLE}) < 18014398509481984 THEN {_PRINTED}"
         f" WHEN {_PRINTED} = 'NaN' THEN 'nan' WHEN {_PRINTED} = 'Infinity' THEN 'inf'"
         f" WHEN {_PRINTED} = '-Infinity' THEN '-inf' WHEN ABS({_DOUBLE}) >= 1e300 THEN {_PRINTED}"
-        f" WHEN CAST({_ONE_DIGIT_LESS} AS DOUBLE PRECISION) = {_DOUBLE} THEN CAST({_ONE_DIGIT_LESS} AS TEXT)"
-        f" ELSE {_PRINTED} END"
+        f" {_IF_ONE_DIGIT_LESS} ELSE {_PRINTED} END"
     ),
     mantissa="split_part({0}, 'e', 1)",
     exponent="CASE WHEN POSITION('e' IN {0}) > 0 THEN CAST(split_part({0}, 'e', 2) AS INTEGER) ELSE 0 END",

@@ -57,11 +57,15 @@ class DivergentRow:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """A column that was left out, and why. `is_wrong`: the two tables differ in it, and nobody wanted them to."""
+    """A column that was left out, and why.
+
+    `is_wrong`: the two tables differ in it, and nobody wanted them to. `is_wanted`: the pipeline's file says so.
+    """
 
     column: str
     why: str
     is_wrong: bool = False
+    is_wanted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,13 @@ class TableFindings:
     position: str = ""
     seconds: float = 0.0
     stages: StagesFound | None = None
+
+    @property
+    def note(self) -> str:
+        """`why`, and how many columns were left out though nobody wanted them to be; "" for nothing to say."""
+        missed = sum(not each.is_wanted for each in self.not_compared)
+        counted = f"{missed} {'column is' if missed == 1 else 'columns are'} not compared" if missed else ""
+        return "; ".join(part for part in (self.why, counted) if part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ _KINDS: Final[Mapping[str, Kind]] = {
 }
 """By the names that information_schema has in PostgreSQL and in DuckDB. CHAR(n) is not in it: it pads."""
 _DECIMAL: Final = re.compile(r"(?:decimal|numeric)\b")
-_BOOLEAN_AS_NUMBER: Final[Mapping[Kind, Kind]] = {"boolean": "integer"}
+_AS_NUMBERS: Final[Mapping[Kind, Kind]] = {"boolean": "integer", "time": "integer"}
+"""Kinds that are written as whole numbers. Where there are no spans of time, they are numbers of microseconds."""
 _INTEGER_BITS: Final = frozenset({"smallint", "integer", "bigint", "tinyint", "utinyint", "usmallint", "uinteger"})
 _LONG_BITS: Final = 64
 
@@ -101,7 +102,8 @@ def plan_found(source: FoundTable, target: FoundTable, key: Sequence[str] = (), 
         elif why := _not_written(column, (source.dialect, target.dialect)):
             left_out.append(NotCompared(column.name, why))
         elif why := _why_not(column, other):
-            left_out.append(NotCompared(column.name, why, is_wrong=column.kind is not None))
+            both_known = column.kind is not None and other.kind is not None
+            left_out.append(NotCompared(column.name, why, is_wrong=both_known))
         else:
             pairs.append((column, other))
     left_out += [NotCompared(name, "the first table has no such column", is_wrong=True) for name in theirs]
@@ -145,7 +147,7 @@ def _integer_cut(type_: IntegerType) -> Cut:
 def _why_not(column: FoundColumn, other: FoundColumn) -> str:
     if column.kind is None or other.kind is None:
         return f"values of {column.declared} and {other.declared} are not compared yet"
-    kinds = [_BOOLEAN_AS_NUMBER.get(each.kind, each.kind) for each in (column, other) if each.kind]
+    kinds = [_AS_NUMBERS.get(each.kind, each.kind) for each in (column, other) if each.kind]
     if kinds[0] != kinds[1] or column.scale != other.scale:
         return f"it is {column.declared} in the first table, and {other.declared} in the other"
     return ""

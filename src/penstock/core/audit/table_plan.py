@@ -89,9 +89,9 @@ def _why_not(
 ) -> NotCompared | None:
     label = known.treated.get(column.name.casefold(), PLAIN)
     if why := excluded(column.name):
-        return NotCompared(column.name, why)
+        return NotCompared(column.name, why, is_wanted=True)
     if label != PLAIN:
-        return NotCompared(column.name, f"the link treats it: {label.partition(' ')[0]}")
+        return NotCompared(column.name, f"the link treats it: {label.partition(' ')[0]}", is_wanted=True)
     if other is None:
         return NotCompared(column.name, "the target's table has no such column", is_wrong=True)
     if not _same_values(column.type, other.type, known.overflow):

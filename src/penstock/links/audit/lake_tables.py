@@ -14,7 +14,7 @@ from penstock.core.errors import SinkError
 from penstock.core.warehouse.lake_paths import table_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.core.tables import TableId
     from penstock.ports.objects import ObjectStore
@@ -24,9 +24,9 @@ _HINT = "read the table with Spark: it says what is wrong with it"
 
 
 class DeltaTables:
-    """The tables SCHEMA/TABLE of a folder. `local` brings a file of the store here, and says where it is."""
+    """The tables SCHEMA/TABLE of a folder. `local` brings files of the store here, and says where they are."""
 
-    def __init__(self, store: ObjectStore, local: Callable[[str], str]) -> None:
+    def __init__(self, store: ObjectStore, local: Callable[[Sequence[str]], tuple[str, ...]]) -> None:
         """Read nothing yet."""
         self._store = store
         self._local = local
@@ -51,14 +51,14 @@ class DeltaTables:
         if why := version.why_unreadable:
             message = f"the Delta table {folder} cannot be audited: {why}"
             raise SinkError(message, "audit a copy of it, or leave the table out with `tables`")
-        paths = tuple(self._local(f"{folder}/{path}") for path in version.files)
+        paths = self._local([f"{folder}/{path}" for path in version.files])
         return TableFiles(paths, version.columns, version.numbers)
 
 
 class ParquetTables:
     """The tables SCHEMA/TABLE.parquet, or the folders SCHEMA/TABLE of Parquet files, of a folder."""
 
-    def __init__(self, store: ObjectStore, local: Callable[[str], str]) -> None:
+    def __init__(self, store: ObjectStore, local: Callable[[Sequence[str]], tuple[str, ...]]) -> None:
         """As `DeltaTables`."""
         self._store = store
         self._local = local
@@ -69,7 +69,7 @@ class ParquetTables:
         keys = [key for key in self._store.list(f"{folder}/") if _is_shown(key)]
         if not keys and self._store.exists(f"{folder}.parquet"):
             keys = [f"{folder}.parquet"]
-        return TableFiles(tuple(map(self._local, keys))) if keys else None
+        return TableFiles(self._local(keys)) if keys else None
 
 
 def _is_shown(key: str) -> bool:
