@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+import duckdb
 import pytest
 
 from penstock.core.audit.dialects import DUCKDB, MARIADB, POSTGRES, AuditDialect, Kind
@@ -113,6 +116,15 @@ def test_only_columns_that_the_file_leaves_out_are_wanted_to_be_left_out() -> No
         ("seen_at", True),
         ("email", True),
     ]
+
+
+@pytest.mark.parametrize("digits", ["4.056579431202816e+31", "-8.03158884352e+31", "7.3027328933888e+30"])
+def test_duckdb_writes_the_fewest_digits_that_give_a_double_back_where_it_prints_more(digits: str) -> None:
+    with duckdb.connect() as connection:
+        rows = connection.execute(f"SELECT {DUCKDB.float_text.format(f'{digits}::DOUBLE')}").fetchall()
+
+    assert float(digits) == float(rows[0][0])
+    assert Decimal(rows[0][0]) == Decimal(digits)
 
 
 def test_values_that_a_policy_cut_are_left_out_where_the_source_cannot_tell_which() -> None:

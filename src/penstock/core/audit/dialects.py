@@ -205,7 +205,16 @@ DUCKDB: Final = AuditDialect(
             "time": "CAST(epoch_us({0}) AS VARCHAR)",
         }
     ),
-    float_text="CAST(CAST({0} AS DOUBLE) AS VARCHAR)",
+    # It prints 16 or 17 digits of some numbers that fewer, half-way to the next number, give back: others print those.
+    float_text=(
+        "CASE WHEN ABS(CAST({0} AS DOUBLE)) < 18014398509481984"
+        " OR LENGTH(split_part(CAST(ABS(CAST({0} AS DOUBLE)) AS VARCHAR), 'e', 1)) < 17"
+        " THEN CAST(CAST({0} AS DOUBLE) AS VARCHAR)"
+        " WHEN CAST(printf('%.14e', CAST({0} AS DOUBLE)) AS DOUBLE) = CAST({0} AS DOUBLE)"
+        " THEN printf('%.14e', CAST({0} AS DOUBLE))"
+        " WHEN CAST(printf('%.15e', CAST({0} AS DOUBLE)) AS DOUBLE) = CAST({0} AS DOUBLE)"
+        " THEN printf('%.15e', CAST({0} AS DOUBLE)) ELSE CAST(CAST({0} AS DOUBLE) AS VARCHAR) END"
+    ),
     mantissa="split_part({0}, 'e', 1)",
     exponent="CASE WHEN POSITION('e' IN {0}) > 0 THEN CAST(split_part({0}, 'e', 2) AS INTEGER) ELSE 0 END",
     hashes=MappingProxyType({"sha256": "LEFT(sha256({0}), 32)", "classic": "md5({0})"}),
