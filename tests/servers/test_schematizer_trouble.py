@@ -133,7 +133,7 @@ def test_a_database_that_goes_away_and_comes_back(kind: str, request: pytest.Fix
             assert client.post("/subjects/b/versions", json=fixed("B")).status_code == 200
 
 
-@pytest.mark.parametrize("database_url", ["sqlite", "postgres", "mariadb"], indirect=True)
+@pytest.mark.parametrize("database_url", first(2, "sqlite", "postgres", "mariadb"), indirect=True)
 def test_callers_who_delete_and_register_one_subject_get_answers_that_fit(database_url: str) -> None:
     def act(client: httpx.Client, number: int) -> tuple[int, str]:
         match number % 4:
