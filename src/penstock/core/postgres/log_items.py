@@ -32,8 +32,32 @@ class Transaction:
         return WalPosition(self.lsn)
 
 
+class _OfOneTable:
+    """What a row and rows that follow each other have alike."""
+
+    __slots__ = ()
+    relation: Relation
+    transaction: Transaction
+    size_bytes: int
+
+    @property
+    def table(self) -> TableId:
+        """Whose they are."""
+        return TableId(self.relation.schema, self.relation.name)
+
+    @property
+    def weight_bytes(self) -> int:
+        """How many bytes of memory they count for."""
+        return self.size_bytes
+
+    @property
+    def newest_ms(self) -> int:
+        """When they were committed, Unix milliseconds."""
+        return self.transaction.timestamp_ms
+
+
 @dataclass(frozen=True, slots=True)
-class RowLogged:
+class RowLogged(_OfOneTable):
     """A changed row. `old` is None for a new row, and where the log lacks it.
 
     `number` is its place in its transaction: row k has 4k + 3, and what comes to light
@@ -51,28 +75,13 @@ class RowLogged:
     size_bytes: int
 
     @property
-    def table(self) -> TableId:
-        """Whose row it is."""
-        return TableId(self.relation.schema, self.relation.name)
-
-    @property
-    def weight_bytes(self) -> int:
-        """How many bytes of memory it counts for."""
-        return self.size_bytes
-
-    @property
-    def newest_ms(self) -> int:
-        """When it was committed, Unix milliseconds."""
-        return self.transaction.timestamp_ms
-
-    @property
     def last_number(self) -> int:
         """Its number: it is the one row that there is."""
         return self.number
 
 
 @dataclass(frozen=True, slots=True)
-class RowsLogged:
+class RowsLogged(_OfOneTable):
     """Rows of one table that follow each other in one transaction, changed in the same way, as they were sent.
 
     `image` is the letter of the one row image that each message has: N for a new row, K for an old key, O for an
@@ -87,21 +96,6 @@ class RowsLogged:
     number: int
     serial: int
     size_bytes: int
-
-    @property
-    def table(self) -> TableId:
-        """Whose rows they are."""
-        return TableId(self.relation.schema, self.relation.name)
-
-    @property
-    def weight_bytes(self) -> int:
-        """How many bytes of memory they count for."""
-        return self.size_bytes
-
-    @property
-    def newest_ms(self) -> int:
-        """When they were committed, Unix milliseconds."""
-        return self.transaction.timestamp_ms
 
     @property
     def last_number(self) -> int:
