@@ -5,20 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from penstock.bench.beside import Beside
 from penstock.bench.process_tree import ProcessTree
 from penstock.core.errors import PenstockError
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from penstock.bench.process_tree import ProcessMemory
 
 _SAMPLE_SECONDS = 0.1
 
 
-class Meter:
+class Meter(Beside):
     """Samples the CPU time and the memory of the tree of one process, ten times a second, inside a `with` block."""
 
     def __init__(self, root: int) -> None:
@@ -27,21 +26,12 @@ class Meter:
         self._times: list[float] = []
         self._cpu: list[float] = []
         self._looking = threading.Lock()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="bench-meter", daemon=True)
+        super().__init__("meter")
 
-    def __enter__(self) -> Self:
-        """Begin to sample."""
+    def _begin(self) -> None:
         self.sample()
-        self._thread.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End with one more sample, if the process is still there."""
-        self._stopping.set()
-        self._thread.join()
+    def _end(self) -> None:
         self.sample()
 
     def sample(self) -> None:

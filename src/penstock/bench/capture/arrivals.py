@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from penstock.bench.beside import Beside
 from penstock.core.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 _FETCH_MESSAGES = 10_000
 _POLL_SECONDS = 0.1
@@ -20,7 +19,7 @@ _SETTLED_SECONDS = 1.0
 _BEGINNING = 0
 
 
-class Arrivals:
+class Arrivals(Beside):
     """Counts the messages of partition 0 of a topic that exists, from its beginning, inside a `with` block.
 
     `first_at` and `last_at` are moments of the monotonic clock, when the client
@@ -46,21 +45,12 @@ class Arrivals:
                 "log_level": 2,
             }
         )
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="bench-arrivals", daemon=True)
+        super().__init__("arrivals")
 
-    def __enter__(self) -> Self:
-        """Begin to read."""
+    def _begin(self) -> None:
         self._consumer.assign([TopicPartition(self._topic, 0, _BEGINNING)])
-        self._thread.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop reading."""
-        self._stopping.set()
-        self._thread.join()
+    def _end(self) -> None:
         self._consumer.close()
 
     def settled(self) -> int:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from bisect import bisect_left
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.snowflake.account import SnowflakeAccount
 from penstock.adapters.snowflake.connection import SnowflakeDatabase
+from penstock.bench.beside import Beside
 from penstock.bench.warehouse.compare import connect_postgres, create_database
 from penstock.core.errors import PenstockError, RefusedStatementError, UnavailableError
 from penstock.core.warehouse.dialect import quote_name
@@ -21,7 +21,6 @@ from penstock.embedded.processes import start_child
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from penstock.bench.lab import Lab
     from penstock.embedded.processes import Child
@@ -181,7 +180,7 @@ class Looks:
         return tuple((place * width, wait) for place, wait in sorted(longest.items()))
 
 
-class Looker:
+class Looker(Beside):
     """Asks four times a second for the newest id of each public table, while a `with` block lasts."""
 
     def __init__(self, zone: BenchZone, tables: Sequence[int]) -> None:
@@ -193,20 +192,9 @@ class Looker:
         ]
         self._query = " UNION ALL ".join(newest)
         self.looks = Looks()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="bench-looker", daemon=True)
+        super().__init__("looker")
 
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End."""
-        self._stopping.set()
-        self._thread.join()
+    def _end(self) -> None:
         self._database.close()
 
     def await_rows(self, newest: Mapping[int, int], seconds: float, alive: Callable[[], bool]) -> float:

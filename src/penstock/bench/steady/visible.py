@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import psycopg
 from psycopg import errors
 
+from penstock.bench.beside import Beside
 from penstock.bench.warehouse.compare import connect_postgres
 from penstock.core.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from penstock.dev.postgres import PostgresServer
 
 _POLL_SECONDS: Final = 0.005
 
 
-class Visible:
+class Visible(Beside):
     """Asks a table for new ids every 5 ms while a `with` block lasts, and notes when each was first seen.
 
     Ids only grow. A table that is not there yet has none.
@@ -34,20 +33,9 @@ class Visible:
         self._query = f"SELECT id FROM {table} WHERE id > %s ORDER BY id".encode()  # noqa: S608 - names of ours
         self._connection = connect_postgres(server, database)
         self._newest = 0
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="bench-visible", daemon=True)
+        super().__init__("visible")
 
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End."""
-        self._stopping.set()
-        self._thread.join()
+    def _end(self) -> None:
         self._connection.close()
 
     def await_id(self, newest: int, wait_seconds: float, alive: Callable[[], bool]) -> None:

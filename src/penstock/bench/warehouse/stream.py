@@ -5,16 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.connection import ask, connect
+from penstock.bench.beside import Beside
 from penstock.bench.capture.workload import login
 from penstock.ports.queries import ReadLimits
 from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from penstock.config.specs import PipelineSpec
     from penstock.embedded.mariadb import MariadbServer
 
@@ -28,7 +27,7 @@ _MILLION: Final = 1_000_000
 _BYTES_MAX: Final = 1 << 30
 
 
-class Writer:
+class Writer(Beside):
     """Commits a row a hundred times a second while a `with` block lasts, and updates and deletes older ones.
 
     Whoever holds `guard` keeps it from writing.
@@ -39,20 +38,9 @@ class Writer:
         self.rows = 0
         self.guard = threading.Lock()
         self._connection = connect(login(server))
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="bench-writer", daemon=True)
+        super().__init__("writer")
 
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End; everything is committed then."""
-        self._stopping.set()
-        self._thread.join()
+    def _end(self) -> None:
         self._connection.close()
 
     def _run(self) -> None:
