@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.links.objects.plan import ObjectsPlan, ObjectsPlanner, TopicRange
 from penstock.links.objects.record import ObjectsRecord
-from penstock.links.objects.shares import share_out
+from penstock.links.objects.shares import UNKNOWN_BYTES, read_in_parts, share_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,16 +30,14 @@ OFFSETS_PER_TASK = 100_000
 FOLLOWED_OFFSETS_MAX = 20_000
 _FOLLOWED_BYTES_MAX = 32 << 20
 """So much at once is carried by the driver itself; more by tasks."""
-_UNKNOWN_BYTES = 16 << 10
-"""What a message of a topic is taken to have of which nothing was read yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteFiles:
-    """Write some ranges of a plan. The plan's first task carries what is to be passed on."""
+    """Write some ranges of a plan, part by part. The plan's first task carries what is to be passed on."""
 
     pipeline: PipelineSpec
-    ranges: tuple[TopicRange, ...]
+    parts: tuple[tuple[TopicRange, ...], ...]
     passed_on: ObjectsPlan | None
 
     def run(self) -> Iterator[object]:
@@ -50,13 +48,14 @@ class WriteFiles:
 
         if self.passed_on is not None:
             yield self.passed_on
-        if not self.ranges:
+        if not self.parts:
             return
         kept = _kept_open(self.pipeline)
         log = WholeLog(self.pipeline.pipeline, kept.log, kept.large)
         writer = FileWriter(self.pipeline.pipeline, log, kept.registry, kept.objects, file_rules(self.pipeline))
         try:
-            yield from writer.write(self.ranges)
+            for part in self.parts:
+                yield from writer.write(part)
         except BaseException:
             close_kept()
             raise
@@ -151,7 +150,7 @@ class ObjectsLinkPlanner:
         if self._planned is None or self._record is None:
             return False
         sizes = self._record.message_bytes
-        ranges = [(r.end - r.start, sizes.get(r.topic, _UNKNOWN_BYTES)) for r in self._planned.ranges]
+        ranges = [(r.end - r.start, sizes.get(r.topic, UNKNOWN_BYTES)) for r in self._planned.ranges]
         offsets, size = sum(count for count, _ in ranges), sum(count * each for count, each in ranges)
         return offsets > FOLLOWED_OFFSETS_MAX or size > _FOLLOWED_BYTES_MAX
 
@@ -194,11 +193,12 @@ class ObjectsLinkPlanner:
             WriteFiles(self._pipeline, share, passed_on if index == 0 else None) for index, share in enumerate(shares)
         ]
 
-    def _share_out(self, plan: ObjectsPlan, record: ObjectsRecord) -> Sequence[tuple[TopicRange, ...]]:
+    def _share_out(self, plan: ObjectsPlan, record: ObjectsRecord) -> Sequence[tuple[tuple[TopicRange, ...], ...]]:
         from penstock.wiring.files import file_rules  # noqa: PLC0415 - see the module's docstring
 
-        bytes_max = file_rules(self._pipeline).bytes_max
-        return share_out(plan.ranges, self._tasks_max, self._offsets_per_task, bytes_max, record.message_bytes)
+        bytes_max, sizes = file_rules(self._pipeline).bytes_max, record.message_bytes
+        shares = share_out(plan.ranges, self._tasks_max, self._offsets_per_task, bytes_max, sizes)
+        return [read_in_parts(share, bytes_max, sizes) for share in shares]
 
 
 def _next_sweep(pipeline: PipelineSpec) -> float:

@@ -16,7 +16,7 @@ from penstock.core.tables import TableId
 from penstock.links.objects.plan import ObjectsPlan, TopicRange
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.record import ObjectsRecord
-from penstock.links.objects.shares import join, share_out
+from penstock.links.objects.shares import PARTS_BYTES_FACTOR, UNKNOWN_BYTES, join, read_in_parts, share_out
 from penstock.links.objects.write import RangeWritten
 
 if TYPE_CHECKING:
@@ -82,6 +82,25 @@ def test_one_large_range_is_cut_for_all_tasks_and_a_small_one_is_not() -> None:
     assert [len(share) for share in share_out([large], 2, 40_000, 64 * MEBIBYTE, {"t": 200})] == [1, 1]
     assert share_out([small], 2, 40_000, 64 * MEBIBYTE, {"t": 200}) == [(small,)]
     assert share_out([large], 2, 40_000, 64 * MEBIBYTE, {}) == [(large,)], "how large its messages are is not known"
+
+
+@given(st.lists(st.tuples(st.integers(1, 100_000), st.none() | st.integers(1, 40_000)), max_size=30))
+def test_a_task_holds_no_more_at_once_than_a_few_files_of_the_largest_size(
+    topics: list[tuple[int, int | None]],
+) -> None:
+    share = [planned(f"t{n}", 5, 5 + count) for n, (count, _) in enumerate(topics)]
+    known = {f"t{n}": size for n, (_, size) in enumerate(topics) if size is not None}
+
+    parts = read_in_parts(share, MEBIBYTE, known)
+
+    assert [each for part in parts for each in part] == share
+    held = [
+        [min(MEBIBYTE, (each.end - each.start) * known.get(each.topic, UNKNOWN_BYTES)) for each in part]
+        for part in parts
+    ]
+    assert all(sum(sizes) <= PARTS_BYTES_FACTOR * MEBIBYTE for sizes in held)
+    for ahead, behind in pairwise(held):
+        assert sum(ahead) + behind[0] > PARTS_BYTES_FACTOR * MEBIBYTE, "what fits is read together"
 
 
 def test_what_tasks_made_of_pieces_is_published_as_one_range(publisher: MemoryPublisher) -> None:

@@ -25,6 +25,13 @@ _FILLED = 0.9
 """How much of what a task may read at once a piece is planned to have: messages are not all of one size."""
 
 
+PARTS_BYTES_FACTOR = 4
+"""A task holds so many files of the largest size in memory."""
+
+UNKNOWN_BYTES = 16 << 10
+"""What a message of a topic is taken to have of which nothing was read yet."""
+
+
 def share_out(
     ranges: Sequence[TopicRange],
     tasks_max: int,
@@ -50,6 +57,26 @@ def share_out(
         shares[least][_place(piece)] = piece
         loads[least] += _size(piece)
     return [tuple(share.values()) for share in shares if share]
+
+
+def read_in_parts(
+    share: Sequence[TopicRange], bytes_max: int, message_bytes: Mapping[str, int]
+) -> tuple[tuple[TopicRange, ...], ...]:
+    """Part the ranges of a task into those that are read and held in memory together.
+
+    A part is planned to have `PARTS_BYTES_FACTOR` times `bytes_max`, of which no range
+    has more, by the average sizes in `message_bytes`.
+    """
+    parts: list[list[TopicRange]] = [[]]
+    held = 0
+    for each in share:
+        size = min(bytes_max, _size(each) * message_bytes.get(each.topic, UNKNOWN_BYTES))
+        if parts[-1] and held + size > PARTS_BYTES_FACTOR * bytes_max:
+            parts.append([])
+            held = 0
+        parts[-1].append(each)
+        held += size
+    return tuple(tuple(part) for part in parts if part)
 
 
 def join(written: Sequence[RangeWritten]) -> list[RangeWritten]:
