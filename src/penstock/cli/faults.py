@@ -17,6 +17,8 @@ from penstock.cli.option_groups import grouped
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.faults.broken import BrokenPipeline
+
 app = typer.Typer()
 
 
@@ -39,10 +41,23 @@ class Broken:
         typer.Option("--joins", help="A join is one of its links, and there is one instance, which keeps its state."),
     ] = False
 
+    double: Annotated[
+        bool,
+        typer.Option("--double", help="It has a second source, a MariaDB, and a second target, a PostgreSQL."),
+    ] = False
+
     @property
     def words(self) -> str:
         """What it is called in files."""
-        return f"{self.source.value} with a join" if self.joins else self.source.value
+        second = " twice" if self.double else ""
+        return f"{self.source.value}{' with a join' if self.joins else ''}{second}"
+
+    def pipeline(self) -> BrokenPipeline:
+        """What the suite breaks."""
+        from penstock.faults.broken import BrokenPipeline  # noqa: PLC0415 - see `faults`
+        from penstock.faults.pick import fault_source  # noqa: PLC0415
+
+        return BrokenPipeline(fault_source(self.source.value), self.joins, self.double)
 
 
 _Write: TypeAlias = Annotated[
@@ -77,7 +92,6 @@ def faults(
     # Imported here so that `faults --help` need not wait for Arrow and the drivers.
     from penstock.bench.machine import describe_machine  # noqa: PLC0415
     from penstock.cli.console import say_note  # noqa: PLC0415
-    from penstock.faults.pick import fault_source  # noqa: PLC0415
     from penstock.faults.report import render, write_into  # noqa: PLC0415
     from penstock.faults.suite import run_suite  # noqa: PLC0415
     from penstock.faults.trials import TrialFile, choose_seed, require_clean  # noqa: PLC0415
@@ -91,7 +105,7 @@ def faults(
     home = Path(tempfile.mkdtemp(prefix="penstock-faults-"))
     say_note(f"seed {chosen}; logs and data in {home}")
     if len(trials) < count:
-        with World(home, fault_source(broken.source.value), has_join=broken.joins) as world:
+        with World(home, broken.pipeline()) as world:
             if not world.has_small_disk:
                 say_note("the disk of the state database is not filled: only root may mount a small one")
             numbers = range(len(trials), count)
@@ -107,10 +121,8 @@ def faults(
 def _require_known(broken: Broken, names: Sequence[str]) -> None:
     from penstock.core.errors import UsageError  # noqa: PLC0415
     from penstock.faults.catalogue import all_faults  # noqa: PLC0415
-    from penstock.faults.pick import fault_source  # noqa: PLC0415
 
-    source = fault_source(broken.source.value)
-    known = [fault.name for fault in all_faults(source, with_full_disk=True, with_join=broken.joins)]
+    known = [fault.name for fault in all_faults(broken.pipeline(), with_full_disk=True)]
     if unknown := [name for name in names if name not in known]:
         message = f"there is no fault {unknown[0]!r}"
         raise UsageError(message, "choose from:\n  " + "\n  ".join(known))

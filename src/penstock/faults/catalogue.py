@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import PenstockError
 from penstock.faults.joined import await_micro_batch, lose_states
-from penstock.faults.world import SESSION_SECONDS, World, parts_of
+from penstock.faults.world import SESSION_SECONDS, World
 from penstock.wiring.crash_points import crash_points
 
 if TYPE_CHECKING:
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from penstock.faults.broken import BrokenPipeline
     from penstock.faults.instances import Instances
-    from penstock.faults.sources import FaultSource
-    from penstock.faults.workload import Workload
 
 _CRASH_SECONDS: Final = 15.0
 _CRASH_AT_START_SECONDS: Final = 240.0
@@ -41,7 +40,6 @@ class Scene:
     """Where a fault happens; `random` decides what it may choose."""
 
     world: World
-    workload: Workload
     random: random.Random
     number: int
 
@@ -54,12 +52,9 @@ class Fault:
     run: Callable[[Scene], bool]
 
 
-def all_faults(source: FaultSource, *, with_full_disk: bool, with_join: bool = False) -> Sequence[Fault]:
-    """Every fault of a pipeline from `source`, in a fixed order.
-
-    Those of a full disk need a small disk under the state database, and those of a join one in the pipeline.
-    """
-    parts = parts_of(source)
+def all_faults(broken: BrokenPipeline, *, with_full_disk: bool) -> Sequence[Fault]:
+    """Every fault of a pipeline, in a fixed order; those of a full disk need a small one under the state database."""
+    source, parts = broken.source, broken.parts
     faults = [
         Fault("kill -9 of the driver", _kill_driver),
         Fault("kill -9 of Spark's JVM", _kill_jvm),
@@ -82,7 +77,7 @@ def all_faults(source: FaultSource, *, with_full_disk: bool, with_join: bool = F
     ]
     if with_full_disk:
         faults.append(Fault("the disk of the state database is full", _fill_disk))
-    if with_join:
+    if broken.has_join:
         faults += [
             *(Fault(f"{name} in a micro-batch of the join", partial(_in_micro_batch, run)) for name, run in _IN_JOIN),
             Fault("the state of the join is lost", _lose_join),
@@ -94,6 +89,8 @@ def all_faults(source: FaultSource, *, with_full_disk: bool, with_join: bool = F
 
 _THE: Final = {
     "source": "the source",
+    "second source": "the second source",
+    "second target": "the PostgreSQL target",
     "tracker": "the schema tracker",
     "kafka": "the broker",
     "schematizer": "the Schematizer",

@@ -1,4 +1,4 @@
-"""Picks the source of a kind."""
+"""Picks the source of a kind, and the second target."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.faults.sources import MariadbSource
 
 if TYPE_CHECKING:
+    from penstock.faults.second_target import PostgresTarget
     from penstock.faults.sources import FaultSource
 
 
@@ -18,3 +19,10 @@ def fault_source(kind: str) -> FaultSource:
     from penstock.faults.postgres_source import PostgresSource  # noqa: PLC0415
 
     return PostgresSource()
+
+
+def second_target() -> PostgresTarget:
+    """Return the target that a pipeline with two of them has beside its DuckDB."""
+    from penstock.faults.second_target import PostgresTarget  # noqa: PLC0415 - as above
+
+    return PostgresTarget()

@@ -10,7 +10,7 @@ import psycopg
 from penstock.adapters.postgres.connection import PostgresServer
 from penstock.dev import postgres
 from penstock.embedded.ports import LOOPBACK
-from penstock.faults.sources import CONNECT_SECONDS, PASSWORD_ENV, READ_SECONDS
+from penstock.faults.sources import CONNECT_SECONDS, READ_SECONDS
 from penstock.faults.workload import CREATE_TABLES, SCHEMA
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 class PostgresSource:
     """See FaultSource. Its tables have REPLICA IDENTITY FULL, so that a deletion says which version it takes away."""
 
+    schema: str = SCHEMA
     password: str = postgres.PASSWORD
+    password_env: str = "FAULTS_POSTGRES_PASSWORD"  # noqa: S105 - the variable's name
     has_tracker: bool = False
     unreached: tuple[str, ...] = ("tracker.", "statement.dumped", "statement.applied")
     refused: type[Exception] = psycopg.Error
@@ -64,5 +66,5 @@ class PostgresSource:
 
     def spec(self, port: int) -> Mapping[str, Any]:
         """See FaultSource."""
-        login = {"database": postgres.DATABASE, "user": postgres.USER, "password_env": PASSWORD_ENV}
+        login = {"database": postgres.DATABASE, "user": postgres.USER, "password_env": self.password_env}
         return {"kind": "postgres", "host": LOOPBACK, "port": port, **login, "tables": [f"{SCHEMA}.*"]}

@@ -13,17 +13,14 @@ if TYPE_CHECKING:
 
     from penstock.faults.trials import Trial
 
-_WHERE: Final = {
-    "mysql": "",
-    "postgres": " on PostgreSQL",
-    "mysql with a join": " with a join",
-    "postgres with a join": " on PostgreSQL with a join",
-}
+_ON: Final = {"mysql": "", "postgres": " on PostgreSQL"}
 
 
 def marks(source: str) -> tuple[str, str]:
     """The lines of a document between which the table of a kind of pipeline stands."""
-    begin, end = (f"<!-- what `make faults` found{_WHERE[source]}: {place} -->" for place in ("begin", "end"))
+    kind, *more = source.split(" ", 1)
+    where = " ".join((_ON[kind], *more))
+    begin, end = (f"<!-- what `make faults` found{where}: {place} -->" for place in ("begin", "end"))
     return begin, end
 
 

@@ -19,15 +19,19 @@ if TYPE_CHECKING:
     from penstock.demo.sources.database import SourceConnection, SourceServer
     from penstock.embedded.server import Server
 
-PASSWORD_ENV: Final = "FAULTS_PASSWORD"  # noqa: S105 - the variable's name
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 30
 
 
 class FaultSource(Protocol):
-    """A kind of source; a capture of it does not come by the crash points whose names begin with `unreached`."""
+    """A kind of source; the workload's tables are in `schema`.
 
+    A capture of it does not come by the crash points whose names begin with `unreached`.
+    """
+
+    schema: str
     password: str
+    password_env: str
     has_tracker: bool
     unreached: tuple[str, ...]
     refused: type[Exception]
@@ -57,9 +61,14 @@ class MariadbSource:
     """See FaultSource."""
 
     password: str = mariadb.PASSWORD
+    password_env: str = "FAULTS_MARIADB_PASSWORD"  # noqa: S105 - the variable's name
     has_tracker: bool = True
     unreached: tuple[str, ...] = ()
     refused: type[Exception] = pymysql.err.MySQLError
+
+    def __init__(self, schema: str = SCHEMA) -> None:
+        """Have the workload's tables in the database `schema`."""
+        self.schema = schema
 
     def start(self, folder: Path) -> Server:
         """See FaultSource."""
@@ -68,12 +77,12 @@ class MariadbSource:
     def create(self, port: int) -> None:
         """See FaultSource."""
         with closing(self._connect(port, None)) as connection, connection.cursor() as cursor:
-            for statement in (f"CREATE DATABASE {SCHEMA}", f"USE {SCHEMA}", *CREATE_TABLES):
+            for statement in (f"CREATE DATABASE {self.schema}", f"USE {self.schema}", *CREATE_TABLES):
                 cursor.execute(statement)
 
     def connect(self, port: int) -> SourceConnection:
         """See FaultSource."""
-        return self._connect(port, SCHEMA)
+        return self._connect(port, self.schema)
 
     def _connect(self, port: int, database: str | None) -> pymysql.Connection:
         return pymysql.connect(
@@ -92,5 +101,5 @@ class MariadbSource:
 
     def spec(self, port: int) -> Mapping[str, Any]:
         """See FaultSource."""
-        login = {"user": mariadb.USER, "password_env": PASSWORD_ENV}
-        return {"kind": "mysql", "host": LOOPBACK, "port": port, **login, "tables": [f"{SCHEMA}.*"]}
+        login = {"user": mariadb.USER, "password_env": self.password_env}
+        return {"kind": "mysql", "host": LOOPBACK, "port": port, **login, "tables": [f"{self.schema}.*"]}

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import random
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import PenstockError
+from penstock.faults.broken import SOURCE_NAMES
 from penstock.faults.catalogue import Scene, all_faults
 from penstock.faults.trials import Trial
 from penstock.faults.witness import Witness
-from penstock.faults.workload import SCHEMA, Workload
+from penstock.faults.workload import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from penstock.faults.catalogue import Fault
+    from penstock.faults.witness import Tally
     from penstock.faults.world import World
 
 _WRITE_SECONDS: Final = 1.0
@@ -40,21 +44,17 @@ def run_suite(
     what comes behind would be judged wrongly; or at Ctrl-C, without the fault that
     was under way. Raises PenstockError where a fault does not end.
     """
-    known = all_faults(world.source, with_full_disk=world.has_small_disk, with_join=world.joined is not None)
+    known = all_faults(world.broken, with_full_disk=world.has_small_disk)
     faults = [fault for fault in known if not only or fault.name in only]
     trials: list[Trial] = []
-    prefix = f"db.{SCHEMA}"
-    with (
-        Workload(world.connect, f"{seed} {numbers.start}", refused=world.source.refused) as workload,
-        Witness(world.bootstrap_servers, world.schematizer, prefix, world.joined) as witness,
-    ):
-        look = _Look(world, workload, witness)
+    with ExitStack() as opened:
+        look = _Look(world, [_watched(world, part, f"{seed} {numbers.start}", opened) for part in world.sources])
         say("waiting for the first rows in the warehouse")
         look.settle("start")
         with suppress(KeyboardInterrupt):
             for number, fault in islice(enumerate(_shuffled(faults, seed)), numbers.start, numbers.stop):
                 # What a fault may choose depends on its number, not on what came before.
-                fault.run(Scene(world, workload, random.Random(f"{seed} {number}"), number))  # noqa: S311 - no secret
+                fault.run(Scene(world, random.Random(f"{seed} {number}"), number))  # noqa: S311 - no secret
                 trial = look.settle(fault.name)
                 trials.append(trial)
                 keep(trial)
@@ -71,13 +71,30 @@ def _shuffled(faults: Sequence[Fault], seed: int) -> Iterator[Fault]:
         yield from numbers.sample(faults, len(faults))
 
 
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A source that is written to, and whoever counts what comes of it."""
+
+    part: str
+    refused: type[Exception]
+    workload: Workload
+    witness: Witness
+
+
+def _watched(world: World, part: str, seed: str, opened: ExitStack) -> _Watched:
+    source, name = world.sources[part], SOURCE_NAMES[part]
+    joined = world.joined if part == "source" else None
+    witness = Witness(world.bootstrap_servers, world.schematizer, f"{name}.{source.schema}", joined)
+    workload = Workload(partial(world.connect, part), f"{seed} {name}", refused=source.refused)
+    return _Watched(part, source.refused, opened.enter_context(workload), opened.enter_context(witness))
+
+
 class _Look:
     """Looks from outside whether all is well again."""
 
-    def __init__(self, world: World, workload: Workload, witness: Witness) -> None:
+    def __init__(self, world: World, watched: Sequence[_Watched]) -> None:
         self._world = world
-        self._workload = workload
-        self._witness = witness
+        self._watched = watched
         self._ended = time.monotonic()
 
     def settle(self, fault: str) -> Trial:
@@ -85,9 +102,10 @@ class _Look:
         healed = time.monotonic()
         self._world.instances.leader()
         time.sleep(_WRITE_SECONDS)
-        self._workload.pause()
-        tally = self._witness.tally
-        lost, doubled, changes = tally.lost, tally.doubled, tally.changes
+        for each in self._watched:
+            each.workload.pause()
+        tallies = [each.witness.tally for each in self._watched]
+        lost, doubled, changes = _sums(tallies)
         deadline = healed + _RECOVER_SECONDS
         while missing := self._missing():
             if time.monotonic() > deadline:
@@ -100,27 +118,41 @@ class _Look:
             differences = None if self._missing() else self._world.differences()
             time.sleep(_POLL_SECONDS)
         seconds = time.monotonic() - healed
-        with closing(self._world.connect()) as connection:
-            self._witness.read()
-            self._witness.count_surplus(connection)
-        self._workload.resume()
+        for each in self._watched:
+            with closing(self._world.connect(each.part)) as connection:
+                each.witness.read()
+                each.witness.count_surplus(connection)
+            each.workload.resume()
         began, self._ended = self._ended, time.monotonic()
+        now_lost, now_doubled, now_changes = _sums(tallies)
         return Trial(
             fault=fault,
             seconds=seconds,
-            lost=tally.lost - lost + abs(missing),
-            doubled=tally.doubled - doubled,
+            lost=now_lost - lost + abs(missing),
+            doubled=now_doubled - doubled,
             differences=-1 if differences is None else differences,
-            examples=tuple(tally.examples[-3:]),
-            changes=tally.changes - changes,
+            examples=tuple(example for tally in tallies for example in tally.examples[-3:]),
+            changes=now_changes - changes,
             elapsed_seconds=self._ended - began,
         )
 
     def _missing(self) -> int:
-        """How many of the source's changes are not in Kafka yet."""
-        try:
-            self._witness.read()
-            with closing(self._world.connect()) as connection:
-                return self._witness.lacks(connection)
-        except (PenstockError, self._world.source.refused):
-            return -1
+        """How many of the sources' changes are not in Kafka yet; -1 while a source or Kafka does not answer."""
+        lacking = 0
+        for each in self._watched:
+            try:
+                each.witness.read()
+                with closing(self._world.connect(each.part)) as connection:
+                    lacking += each.witness.lacks(connection)
+            except (PenstockError, each.refused):
+                return -1
+        return lacking
+
+
+def _sums(tallies: Sequence[Tally]) -> tuple[int, int, int]:
+    """Changes that were lost, that came again, and all that came."""
+    return (
+        sum(tally.lost for tally in tallies),
+        sum(tally.doubled for tally in tallies),
+        sum(tally.changes for tally in tallies),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 import yaml
@@ -18,19 +19,21 @@ from penstock.embedded.kafka import start_kafka
 from penstock.embedded.mariadb import USER, Flavour, start_mariadb
 from penstock.embedded.ports import LOOPBACK, choose_port
 from penstock.embedded.schematizer import start_schematizer
+from penstock.faults.broken import SECOND_TARGET, SOURCE_NAMES
 from penstock.faults.instances import Instances
 from penstock.faults.joined import NAME, JoinedOutput, write_join
+from penstock.faults.pick import second_target
 from penstock.faults.proxy import Proxy
-from penstock.faults.sources import PASSWORD_ENV, FaultSource
-from penstock.faults.workload import SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import TracebackType
+    from typing import Any
 
     from penstock.demo.sources.database import SourceConnection
     from penstock.embedded.server import Server
+    from penstock.faults.broken import BrokenPipeline
 
 PIPELINE: Final = "faults"
 SESSION_SECONDS: Final = 3.0
@@ -38,25 +41,17 @@ _TRACKER_PASSWORD_ENV: Final = "FAULTS_TRACKER_PASSWORD"  # noqa: S105 - the var
 _SMALL_DISK: Final = "32m"
 
 
-def parts_of(source: FaultSource) -> tuple[str, ...]:
-    """The servers of a pipeline from `source`."""
-    return ("source", *(["tracker"] if source.has_tracker else []), "kafka", "schematizer", "zookeeper")
-
-
 class World:
     """The servers, their proxies and the pipeline's instances, inside a `with` block."""
 
-    def __init__(self, home: Path, source: FaultSource, *, has_join: bool = False) -> None:
-        """Keep everything below `home`, which must be empty.
-
-        With `has_join` a join is one of the pipeline's links, and there is one instance: a
-        second one would keep a state of its own, and make it anew whenever it leads.
-        """
+    def __init__(self, home: Path, broken: BrokenPipeline) -> None:
+        """Keep everything below `home`, which must be empty."""
         self.home = home
-        self.source = source
-        self.parts = parts_of(source)
+        self.broken = broken
+        self.sources = broken.sources
+        self.second_target = second_target() if broken.is_double else None
         self.has_small_disk = False
-        self.joined = JoinedOutput() if has_join else None
+        self.joined = JoinedOutput() if broken.has_join else None
         self.state_directory = home / "state"
         self.proxies: dict[str, Proxy] = {}
         self._servers: dict[str, Server] = {}
@@ -96,40 +91,48 @@ class World:
         """Start a server again, with its data and its port."""
         self._servers[part] = self._start(part)
 
-    def connect(self) -> SourceConnection:
-        """A connection to the source past its proxy, without autocommit."""
-        return self.source.connect(self._port("source"))
+    def connect(self, part: str = "source") -> SourceConnection:
+        """A connection to a source past its proxy, without autocommit."""
+        return self.sources[part].connect(self._port(part))
 
     def execute(self, statement: str) -> None:
-        """Run a statement on the source."""
+        """Run a statement on the first source."""
         with closing(self.connect()) as connection, connection.cursor() as cursor:
             cursor.execute(statement)
             connection.commit()
 
     def differences(self) -> int | None:
-        """Rows that differ between source and warehouse; None while one of them does not answer."""
+        """Rows that differ between sources and targets; None while one of them does not answer."""
         warehouse = self.home / "warehouse.duckdb"
         where = run_file(self.instances.leader().home, "warehouse")
-        source = self.source.server(self._port("source"))
         try:
-            compared = compare_all(source, lambda sql: query(warehouse, where, sql).rows, SCHEMA)
-            joined = self.joined.count_differing(self.connect(), warehouse, where) if self.joined else 0
+            differing = self.joined.count_differing(self.connect(), warehouse, where) if self.joined else 0
+            for part, source in self.sources.items():
+                server = source.server(self._port(part))
+                compared = compare_all(server, lambda sql: query(warehouse, where, sql).rows, source.schema)
+                differing += sum(table.differences for table in compared)
+                if self.second_target:
+                    port = self._port(SECOND_TARGET)
+                    differing += self.second_target.count_differing(self.connect(part), port, source.schema)
         except PenstockError:
             return None
-        return sum(table.differences for table in compared) + joined
+        return differing
 
     def _start_all(self) -> None:
-        for part in self.parts:
+        for part in self.broken.parts:
             folder = self.home / part
             folder.mkdir(parents=True)
             port = choose_port(folder / "port")
             self.proxies[part] = self._stack.enter_context(Proxy(part, port))
         self._stack.callback(self._stop_servers)
-        for part in self.parts:
+        for part in self.broken.parts:
             self.restart(part)
-        self.source.create(self._port("source"))
-        os.environ[PASSWORD_ENV] = self.source.password
-        if self.source.has_tracker:
+        for part, source in self.sources.items():
+            source.create(self._port(part))
+            os.environ[source.password_env] = source.password
+        if self.second_target:
+            os.environ[self.second_target.password_env] = self.second_target.password
+        if self.broken.has_tracker:
             os.environ[_TRACKER_PASSWORD_ENV] = str(self._servers["tracker"].facts()["password"])
         self.state_directory.mkdir()
         self.has_small_disk = self._mount_small_disk()
@@ -155,7 +158,8 @@ class World:
     def _start(self, part: str) -> Server:
         folder = self.home / part
         starters: dict[str, Callable[[], Server]] = {
-            "source": lambda: self.source.start(folder),
+            **{name: partial(source.start, folder) for name, source in self.sources.items()},
+            **({SECOND_TARGET: partial(self.second_target.start, folder)} if self.second_target else {}),
             "tracker": lambda: start_mariadb(folder, Flavour.TRACKER),
             "kafka": lambda: start_kafka(folder, advertised_port=self.proxies["kafka"].port),
             "schematizer": lambda: start_schematizer(folder),
@@ -166,6 +170,13 @@ class World:
     def _write_file(self, name: str) -> Path:
         """An instance's file: all parts by the proxies' ports, a home of its own, everything else shared."""
         ports = {part: proxy.port for part, proxy in self.proxies.items()}
+        sinks: list[Mapping[str, Any]] = [
+            {"name": "warehouse", "kind": "duckdb", "path": str(self.home / "warehouse.duckdb")}
+        ]
+        if self.second_target:
+            sinks.append(self.second_target.spec(ports[SECOND_TARGET]))
+        sources = [{"name": SOURCE_NAMES[part], **source.spec(ports[part])} for part, source in self.sources.items()]
+        links = [{"from": source["name"], "to": sink["name"]} for source in sources for sink in sinks]
         config: dict[str, object] = {
             "pipeline": PIPELINE,
             "home": str(self.home / name),
@@ -174,14 +185,14 @@ class World:
             "schematizer": {"url": f"http://{LOOPBACK}:{ports['schematizer']}"},
             "state": {"url": f"sqlite:///{self.state_directory / 'state.db'}"},
             "objects": {"url": (self.home / "objects").as_uri()},
-            "sources": [{"name": "db", **self.source.spec(ports["source"])}],
-            "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(self.home / "warehouse.duckdb")}],
-            "links": [{"from": "db", "to": "warehouse"}],
+            "sources": sources,
+            "sinks": sinks,
+            "links": links,
         }
         if self.joined:
             config["joins"] = [write_join(self.home)]
-            config["links"] = [{"from": "db", "to": "warehouse"}, {"from": NAME, "to": "warehouse"}]
-        if self.source.has_tracker:
+            links.append({"from": NAME, "to": "warehouse"})
+        if self.broken.has_tracker:
             login = {"host": LOOPBACK, "port": ports["tracker"], "user": USER}
             config["tracker"] = {**login, "password_env": _TRACKER_PASSWORD_ENV}
         file = self.home / f"{name}.yaml"

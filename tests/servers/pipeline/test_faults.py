@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.faults.broken import BrokenPipeline
 from penstock.faults.pick import fault_source
 from penstock.faults.suite import run_suite
 from penstock.faults.world import World
@@ -26,7 +27,7 @@ _FAULTS = (
 @pytest.mark.parametrize("faults", [_FAULTS[1:2], pytest.param(_FAULTS, marks=pytest.mark.nightly)], ids=len)
 def test_nothing_is_lost_or_doubled(tmp_path: Path, faults: tuple[str, ...]) -> None:
     said: list[str] = []
-    with World(tmp_path / "world", fault_source("mysql")) as world:
+    with World(tmp_path / "world", BrokenPipeline(fault_source("mysql"))) as world:
         trials = run_suite(world, 1, range(len(faults)), said.append, faults)
 
     assert {trial.fault for trial in trials} == set(faults)
@@ -39,11 +40,23 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, faults: tuple[str, ...]) -> 
 def test_a_join_is_the_sources_own_join_after_a_kill_and_without_its_state(tmp_path: Path) -> None:
     said: list[str] = []
     faults = ("kill -9 of the driver in a micro-batch of the join", "the state of the join is lost")
-    with World(tmp_path / "world", fault_source("mysql"), has_join=True) as world:
+    with World(tmp_path / "world", BrokenPipeline(fault_source("mysql"), has_join=True)) as world:
         trials = run_suite(world, 1, range(len(faults)), said.append, faults)
         assert world.joined is not None
         joined = world.joined.rows()
 
     assert {trial.fault for trial in trials} == set(faults)
     assert joined
+    assert [trial for trial in trials if not trial.is_clean] == [], said
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_two_sources_come_whole_into_two_targets_whichever_of_them_ends(tmp_path: Path) -> None:
+    said: list[str] = []
+    faults = ("kill -9 of the second source", "kill -9 of the PostgreSQL target", "kill -9 of the leader, all of it")
+    with World(tmp_path / "world", BrokenPipeline(fault_source("mysql"), is_double=True)) as world:
+        trials = run_suite(world, 1, range(len(faults)), said.append, faults)
+
+    assert {trial.fault for trial in trials} == set(faults)
     assert [trial for trial in trials if not trial.is_clean] == [], said
