@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from penstock.core.errors import UsageError
 from penstock.core.joins.blocks import BUCKETS
+from penstock.spark.session import CHECKPOINT_FILES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +36,8 @@ def stateful_session(session: SparkSession) -> SparkSession:
     found = session.newSession()
     for key, value in _SETTINGS.items():
         found.conf.set(key, value)
+    # A checkpoint that counts is written in Spark's own way for where it lies.
+    found.conf.unset(CHECKPOINT_FILES)
     return found
 
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+"""How a query writes its checkpoint."""
+_FILE_SYSTEM_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
 _LOCAL_SLOTS_MIN = 8
 """A tail slice holds a task slot while it waits for changes, so a local master has more slots than cores."""
 
@@ -150,6 +154,8 @@ def _settings(spec: SessionSpec) -> dict[str, str]:
         "spark.sql.streaming.pollingDelay": "25ms",
         "spark.sql.streaming.numRecentProgressUpdates": "4",
         "spark.sql.streaming.minBatchesToRetain": "2",
+        # The other one starts ten processes for each file that it writes to a local disk, this one two.
+        CHECKPOINT_FILES: _FILE_SYSTEM_CHECKPOINTS,
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
         "spark.task.maxFailures": "1",
         "spark.python.daemon.module": "penstock.spark.daemon",
