@@ -44,7 +44,7 @@ ASSOCIATION = {
     "resourceId": "users-id",
     "associations": [{"subject": "users-value"}],
 }
-EXAMPLES = 5 if os.environ.get("HYPOTHESIS_PROFILE", "penstock") == "penstock" else 500
+EXAMPLES = 3 if os.environ.get("HYPOTHESIS_PROFILE", "penstock") == "penstock" else 500
 # A request may be of the right form and yet be refused: no form says what a schema is.
 LEFT_OUT: list[CheckFunction] = [positive_data_acceptance]
 

@@ -101,23 +101,19 @@ def assert_same_rows(case: PipelineCase, query: str) -> None:
 @pytest.mark.timeout(900)
 def test_a_lake_equals_its_source_after_kill_9_between_two_commits(lake_case: PipelineCase) -> None:
     case = lake_case
-    case.write("CREATE TABLE log (what VARCHAR(20))", "INSERT INTO log VALUES ('a'), ('a')")
 
-    # The third commit has rows of one of the two tables: each is made before it is filled.
-    kill_at(case, "lake.committed:3")
+    # The table is made before it is filled.
+    kill_at(case, "lake.committed:2")
     case.write(
         "UPDATE users SET name = 'Ada Lovelace' WHERE id = 1",
         "ALTER TABLE users ADD COLUMN karma BIGINT NOT NULL DEFAULT 7, RENAME COLUMN score TO points",
         "DELETE FROM users WHERE id = 2",
         "INSERT INTO users (id, karma) VALUES (3, 1)",
-        "INSERT INTO log VALUES ('b')",
     )
     case.run_once()
 
     assert_same_rows(case, f"SELECT id, name, points, big, karma FROM {case.database}.users ORDER BY id")
-    logged = f"SELECT what, _op, count(*) FROM {case.database}.log GROUP BY ALL ORDER BY what"
-    assert [(what, count) for what, _, count in rows(case, logged)] == [("a", 2), ("b", 1)]
-    assert {name: table.state for name, table in audited(case).items()} == {"users": "equal", "log": "not compared"}
+    assert {name: table.state for name, table in audited(case).items()} == {"users": "equal"}
     lake = rows_changed(case, "users", "points = points + 1 WHERE id = 1")
     found = audited(case)["users"]
     assert {row.key: dict(row.columns) for row in found.rows} == {("1",): {"points": ("1.50", "2.50")}}, lake
