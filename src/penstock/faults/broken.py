@@ -41,8 +41,8 @@ class BrokenPipeline:
 
     @property
     def has_tracker(self) -> bool:
-        """Whether a capture of it needs a schema tracker."""
-        return any(source.has_tracker for source in self.sources.values())
+        """Whether a schema tracker is one of its servers: the first source's. A second one has a private one."""
+        return self.source.has_tracker
 
     @property
     def parts(self) -> tuple[str, ...]:

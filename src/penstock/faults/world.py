@@ -176,6 +176,9 @@ class World:
         if self.second_target:
             sinks.append(self.second_target.spec(ports[SECOND_TARGET]))
         sources = [{"name": SOURCE_NAMES[part], **source.spec(ports[part])} for part, source in self.sources.items()]
+        if self.broken.has_tracker:
+            login = {"host": LOOPBACK, "port": ports["tracker"], "user": USER}
+            sources[0]["tracker"] = {**login, "password_env": _TRACKER_PASSWORD_ENV}
         links = [{"from": source["name"], "to": sink["name"]} for source in sources for sink in sinks]
         config: dict[str, object] = {
             "pipeline": PIPELINE,
@@ -192,9 +195,6 @@ class World:
         if self.joined:
             config["joins"] = [write_join(self.home)]
             links.append({"from": NAME, "to": "warehouse"})
-        if self.broken.has_tracker:
-            login = {"host": LOOPBACK, "port": ports["tracker"], "user": USER}
-            config["tracker"] = {**login, "password_env": _TRACKER_PASSWORD_ENV}
         file = self.home / f"{name}.yaml"
         file.write_text(yaml.safe_dump(config))
         return file
