@@ -17,6 +17,7 @@ SECOND_TARGET: Final = "second target"
 SOURCE_NAMES: Final = {"source": "db", SECOND_SOURCE: "branch_db"}
 """What the pipeline's file calls them."""
 
+_TRACKERS: Final = {"source": "tracker", SECOND_SOURCE: "second tracker"}
 _SECOND_SCHEMA: Final = "branch"
 
 
@@ -40,13 +41,12 @@ class BrokenPipeline:
         return {"source": self.source, **second}
 
     @property
-    def has_tracker(self) -> bool:
-        """Whether a schema tracker is one of its servers: the first source's. A second one has a private one."""
-        return self.source.has_tracker
+    def trackers(self) -> Mapping[str, str]:
+        """The schema tracker of each source that needs one: shared by the instances, so a server of its own."""
+        return {part: _TRACKERS[part] for part, source in self.sources.items() if source.has_tracker}
 
     @property
     def parts(self) -> tuple[str, ...]:
         """Its servers."""
-        tracker = ("tracker",) if self.has_tracker else ()
         target = (SECOND_TARGET,) if self.is_double else ()
-        return (*self.sources, *tracker, "kafka", "schematizer", "zookeeper", *target)
+        return (*self.sources, *self.trackers.values(), "kafka", "schematizer", "zookeeper", *target)

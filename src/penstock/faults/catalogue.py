@@ -92,6 +92,7 @@ _THE: Final = {
     "second source": "the second source",
     "second target": "the PostgreSQL target",
     "tracker": "the schema tracker",
+    "second tracker": "the second schema tracker",
     "kafka": "the broker",
     "schematizer": "the Schematizer",
     "zookeeper": "ZooKeeper",

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 PIPELINE: Final = "faults"
 SESSION_SECONDS: Final = 3.0
-_TRACKER_PASSWORD_ENV: Final = "FAULTS_TRACKER_PASSWORD"  # noqa: S105 - the variable's name
 _SMALL_DISK: Final = "32m"
 
 
@@ -132,8 +131,8 @@ class World:
             os.environ[source.password_env] = source.password
         if self.second_target:
             os.environ[self.second_target.password_env] = self.second_target.password
-        if self.broken.has_tracker:
-            os.environ[_TRACKER_PASSWORD_ENV] = str(self._servers["tracker"].facts()["password"])
+        for tracker in self.broken.trackers.values():
+            os.environ[_password_variable(tracker)] = str(self._servers[tracker].facts()["password"])
         self.state_directory.mkdir()
         self.has_small_disk = self._mount_small_disk()
         names = ("first",) if self.joined else ("first", "second")
@@ -160,7 +159,7 @@ class World:
         starters: dict[str, Callable[[], Server]] = {
             **{name: partial(source.start, folder) for name, source in self.sources.items()},
             **({SECOND_TARGET: partial(self.second_target.start, folder)} if self.second_target else {}),
-            "tracker": lambda: start_mariadb(folder, Flavour.TRACKER),
+            **dict.fromkeys(self.broken.trackers.values(), lambda: start_mariadb(folder, Flavour.TRACKER)),
             "kafka": lambda: start_kafka(folder, advertised_port=self.proxies["kafka"].port),
             "schematizer": lambda: start_schematizer(folder),
             "zookeeper": lambda: start_zookeeper(folder),
@@ -175,10 +174,10 @@ class World:
         ]
         if self.second_target:
             sinks.append(self.second_target.spec(ports[SECOND_TARGET]))
-        sources = [{"name": SOURCE_NAMES[part], **source.spec(ports[part])} for part, source in self.sources.items()]
-        if self.broken.has_tracker:
-            login = {"host": LOOPBACK, "port": ports["tracker"], "user": USER}
-            sources[0]["tracker"] = {**login, "password_env": _TRACKER_PASSWORD_ENV}
+        sources = [
+            {"name": SOURCE_NAMES[part], **source.spec(ports[part]), **self._tracker(part)}
+            for part, source in self.sources.items()
+        ]
         links = [{"from": source["name"], "to": sink["name"]} for source in sources for sink in sinks]
         config: dict[str, object] = {
             "pipeline": PIPELINE,
@@ -198,3 +197,15 @@ class World:
         file = self.home / f"{name}.yaml"
         file.write_text(yaml.safe_dump(config))
         return file
+
+    def _tracker(self, source: str) -> Mapping[str, Any]:
+        """What a source's part of the file says of its tracker."""
+        tracker = self.broken.trackers.get(source)
+        if tracker is None:
+            return {}
+        login = {"host": LOOPBACK, "port": self.proxies[tracker].port, "user": USER}
+        return {"tracker": {**login, "password_env": _password_variable(tracker)}}
+
+
+def _password_variable(tracker: str) -> str:
+    return f"FAULTS_{tracker.replace(' ', '_').upper()}_PASSWORD"
