@@ -58,5 +58,5 @@ def test_two_sources_come_whole_into_two_targets_whichever_of_them_ends(tmp_path
     with World(tmp_path / "world", BrokenPipeline(fault_source("mysql"), is_double=True)) as world:
         trials = run_suite(world, 1, range(len(faults)), said.append, faults)
 
-    assert {trial.fault for trial in trials} == set(faults)
     assert [trial for trial in trials if not trial.is_clean] == [], said
+    assert {trial.fault for trial in trials} == set(faults)

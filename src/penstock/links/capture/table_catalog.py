@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _SHOWN_MAX = 10
 _RESTORE = (
     "restore its data as it was when the pipeline last ran (`tracker` below home), or alter the tables back in the "
-    "tracker, not in the source; where zero_dates, row_images or tables of the source were changed, change them "
+    "tracker, not in the source; instances that take over from each other have to share one (`tracker:`); "
+    "where zero_dates, row_images or tables of the source were changed, change them "
     f"back; else {START_ANEW}"
 )
 
