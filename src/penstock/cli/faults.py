@@ -49,7 +49,7 @@ class Broken:
     @property
     def words(self) -> str:
         """What it is called in files."""
-        second = " twice" if self.double else ""
+        second = " with two sources" if self.double else ""
         return f"{self.source.value}{' with a join' if self.joins else ''}{second}"
 
     def pipeline(self) -> BrokenPipeline:
