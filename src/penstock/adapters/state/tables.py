@@ -209,6 +209,7 @@ AUDIT_RESULTS = Table(
     _integer("wrong_rows"),
     Column("seconds", Double, nullable=False),
     _text("why"),
+    _moment("not_compared"),
 )
 
 TABLE_REQUESTS = Table(
