@@ -120,7 +120,10 @@ class RowReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot as people see it; `error` is "" unless it failed or waits."""
+    """A snapshot as people see it; `error` is "" unless it failed or waits.
+
+    `ran_ms` is for how long its rows were read, without what it was paused or waited for another try.
+    """
 
     id: str
     source: str
@@ -135,6 +138,7 @@ class Snapshot:
     updated_at_ms: int = 0
     error: str = ""
     hint: str = ""
+    ran_ms: int = 0
 
 
 class SnapshotList(Protocol):

@@ -133,12 +133,11 @@ def _snapshot_families(overview: Overview) -> Sequence[Family]:
     share = Family("penstock_table_snapshot_done_ratio", "gauge", "Which part of its rows the snapshot has read.")
     left = Family("penstock_table_snapshot_left_seconds", "gauge", "About how long the snapshot still takes.")
     state = Family("penstock_table_snapshot_state", "gauge", "1, with how the snapshot is.")
-    now_ms = overview.status.now_ms
     for each in overview.status.snapshots:
         labels = {"source": each.source, "table": each.table}
         rows.add(each.rows, **labels)
         share.add(share_done(each), **labels)
-        left.add(seconds_left(each, now_ms), **labels)
+        left.add(seconds_left(each), **labels)
         state.add(1, **labels, state=state_word(each))
     return rows, share, left, state
 

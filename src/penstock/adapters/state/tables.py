@@ -188,6 +188,7 @@ SNAPSHOTS = Table(
     _integer("updated_at_ms"),
     _text("error"),
     _text("hint"),
+    _moment("ran_ms"),
 )
 
 AUDIT_RESULTS = Table(
