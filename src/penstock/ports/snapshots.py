@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.core.changes import RowBatch
+    from penstock.core.errors import UnavailableError
     from penstock.core.positions import Position
     from penstock.core.snapshots import SnapshotOptions, Status, Wanted
     from penstock.core.tables import TableId, TableSchema
@@ -43,7 +44,7 @@ class Chunk:
     With `begins_again` nothing was read: rows are in another order now than when the
     order's cursors were given. `rows_expected` is about how many rows there are in all.
     With the method `BLACKHOLE` there are no `rows`: the log itself has them, `copied` of
-    them, behind the place `copied_from`.
+    them, behind the place `copied_from`. With `waits` nothing was read: it says what has to come first.
     """
 
     rows: RowBatch | None
@@ -55,6 +56,7 @@ class Chunk:
     copied_from: Position | None = None
     ahead: Sequence[str] = ()
     begins_again: bool = False
+    waits: UnavailableError | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,6 +289,12 @@ class Refresher:
 
     def _publish(self, reading: Reading, chunk: Chunk, boundary: Position) -> None:
         snapshot = reading.snapshot
+        if chunk.waits is not None:
+            # This is no failed try.
+            self._known.not_before[snapshot.id] = time.monotonic() + _LOOK_SECONDS
+            error = chunk.waits
+            self._tell(replace(snapshot, status=Status.RUNNING, error=error.message, hint=error.hint))
+            return
         before = self._capture.snapshots.get(snapshot.id) or SnapshotProgress(snapshot.table)
         if chunk.begins_again:
             self._capture.snapshots[snapshot.id] = before.again()
