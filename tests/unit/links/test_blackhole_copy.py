@@ -50,7 +50,7 @@ class Connection(_Connection):
         self.ids = list(range(1, ids + 1))
         self.copied: list[int] = []
         self._refused, self._added = refused, list(added)
-        self._answers = _ANSWERS | answers
+        self._answers = {**_ANSWERS, **answers}
         self._answer: list[tuple[object, ...]] = []
 
     def cursor(self, _: object = None) -> Self:  # type: ignore[override]
