@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads the fields when it runs
 from typing import TYPE_CHECKING, Annotated
@@ -146,13 +145,12 @@ def _show(found: Sequence[Snapshot], file: Path, *, as_json: bool) -> None:
     from penstock.cli.console import open_console  # noqa: PLC0415 - see `snapshot`
     from penstock.cli.snapshot_words import describe_snapshot, snapshot_line  # noqa: PLC0415
 
-    now_ms = time.time_ns() // 1_000_000
     if as_json:
-        typer.echo(json.dumps({"snapshots": [describe_snapshot(each, now_ms) for each in found]}, indent=2))
+        typer.echo(json.dumps({"snapshots": [describe_snapshot(each) for each in found]}, indent=2))
         return
     lines = [] if found else [f"no table had a snapshot yet; to take one: penstock snapshot {file} TABLE"]
     for each in found:
-        lines.append(snapshot_line(each, now_ms))
+        lines.append(snapshot_line(each))
         lines += [f"  {each.error}", f"  what to do: {each.hint}"] if each.error else []
     for line in lines:
         open_console().print(line, markup=False, highlight=False, soft_wrap=True)

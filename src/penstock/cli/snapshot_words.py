@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.ports.snapshots import Snapshot
 
 
-def describe_snapshot(snapshot: Snapshot, now_ms: int) -> dict[str, object]:
+def describe_snapshot(snapshot: Snapshot) -> dict[str, object]:
     """One snapshot as `--json` prints it; every key is documented in docs/snapshots.md."""
     options = snapshot.options
     return {
@@ -30,7 +30,7 @@ def describe_snapshot(snapshot: Snapshot, now_ms: int) -> dict[str, object]:
         "lock_ms": options.lock_ms if options.method is Method.BLACKHOLE else None,
         "rows": snapshot.rows,
         "rows_expected": snapshot.rows_expected,
-        "seconds_left": seconds_left(snapshot, now_ms),
+        "seconds_left": seconds_left(snapshot),
         "requested_at_ms": snapshot.requested_at_ms,
         "started_at_ms": snapshot.started_at_ms or None,
         "updated_at_ms": snapshot.updated_at_ms,
@@ -39,9 +39,9 @@ def describe_snapshot(snapshot: Snapshot, now_ms: int) -> dict[str, object]:
     }
 
 
-def snapshot_line(snapshot: Snapshot, now_ms: int) -> str:
+def snapshot_line(snapshot: Snapshot) -> str:
     """One snapshot in a line."""
     of_about = f" of about {snapshot.rows_expected:,}" if snapshot.rows_expected and not snapshot.options.where else ""
-    left = seconds_left(snapshot, now_ms)
+    left = seconds_left(snapshot)
     ahead = "" if left is None else f", {format_seconds(left)} left"
     return f"{snapshot.table}: {state_word(snapshot)}, {snapshot.rows:,}{of_about} rows{ahead}"

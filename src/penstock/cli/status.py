@@ -81,7 +81,7 @@ def _print(console: Console, file: str, overview: Overview) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for each in status.snapshots:
         if not each.status.has_ended:
-            line = f"snapshot of {snapshot_line(each, status.now_ms)}"
+            line = f"snapshot of {snapshot_line(each)}"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

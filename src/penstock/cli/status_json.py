@@ -30,7 +30,7 @@ def describe(pipeline: str, status: PipelineStatus, problems: Sequence[Problem])
         "problems": [asdict(problem) for problem in problems],
         "links": [_describe_link(link, status) for link in status.links],
         "tables": [_describe_table(table, status) for table in status.tables],
-        "snapshots": [describe_snapshot(snapshot, status.now_ms) for snapshot in status.snapshots],
+        "snapshots": [describe_snapshot(snapshot) for snapshot in status.snapshots],
         "sources": [_describe_source(source) for source in status.sources],
         "audits": [asdict(each) for each in status.audits],
         "police": None if status.police is None else _describe_police(status.police),

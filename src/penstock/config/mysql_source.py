@@ -73,6 +73,13 @@ class TrackerSpec(Spec):
         return self.model_copy(update={"tls": self.tls and self.tls.located(directory)})
 
 
+class ReplicaSpec(Spec):
+    """Where a replica of a source is; it has the source's login."""
+
+    host: Text
+    port: Port = 3306
+
+
 class MysqlSourceSpec(Spec):
     """A MySQL or MariaDB server, and the tables of it that are carried.
 
@@ -93,7 +100,9 @@ class MysqlSourceSpec(Spec):
     `snapshot_commit_seconds` is committed in pieces. A table that `tables` has more than
     at the last start gets a snapshot by itself, with `snapshot: when-needed` one that has
     stopped, too; with `never` none does; `snapshot_tables` of them are read at once,
-    with `snapshot_readers` chunks of one table at once where there are no others.
+    with `snapshot_readers` chunks of one table at once where there are no others. While the
+    source, or one of its `replicas`, is further behind its master than `max_replica_lag_seconds`,
+    they wait; without a number nobody looks.
     `retention_warning_hours` is how soon the binlog that we need may be purged
     before we warn. `format` is how messages are written: see docs/json-topics.md.
     Without `heartbeat` nothing is written to the source. `tracker` is the schema
@@ -123,6 +132,8 @@ class MysqlSourceSpec(Spec):
     snapshot_commit_seconds: SnapshotCommitSeconds = 300
     snapshot_tables: SnapshotTables = 2
     snapshot_readers: SnapshotReaders = 2
+    max_replica_lag_seconds: Annotated[float, Field(strict=True, ge=0, le=86_400)] | None = None
+    replicas: tuple[ReplicaSpec, ...] = ()
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
     tracker: TrackerSpec | None = None

@@ -32,6 +32,9 @@ def find_source_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:
         if source.get("cascades") == "reread" and not has_transactions:
             text = "reads rows again in Kafka's transactions, and kafka.transactions is false: write stop in its place"
             yield ("sources", index, "cascades"), text
+        if source.get("replicas") and source.get("max_replica_lag_seconds") is None:
+            text = "nobody looks at how far they are behind: give max_replica_lag_seconds, too, or leave them out"
+            yield ("sources", index, "replicas"), text
         if source.get("large_values") == "objects":
             yield from _large_values(("sources", index), source, has_transactions=has_transactions)
     if len(sources) > 1 and not has_transactions:

@@ -22,6 +22,7 @@ class AuditResult:
     `state` is a table's as its report says it; of the whole "passed", "below" (the
     threshold) or "failed". The score is None where nobody knows. All results of one
     run have the same `began_at_ms`. `why` says what there is to say, "" for nothing.
+    `not_compared` counts the columns that were left out though nobody wanted them to be.
     """
 
     audit: str
@@ -39,6 +40,7 @@ class AuditResult:
     wrong_rows: int = 0
     seconds: float = 0.0
     why: str = ""
+    not_compared: int = 0
 
 
 class AuditResults(Protocol):

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.core.changes import RowBatch
+    from penstock.core.errors import UnavailableError
     from penstock.core.positions import Position
     from penstock.core.snapshots import SnapshotOptions, Status, Wanted
     from penstock.core.tables import TableId, TableSchema
@@ -43,7 +44,7 @@ class Chunk:
     With `begins_again` nothing was read: rows are in another order now than when the
     order's cursors were given. `rows_expected` is about how many rows there are in all.
     With the method `BLACKHOLE` there are no `rows`: the log itself has them, `copied` of
-    them, behind the place `copied_from`.
+    them, behind the place `copied_from`. With `waits` nothing was read: it says what has to come first.
     """
 
     rows: RowBatch | None
@@ -55,6 +56,7 @@ class Chunk:
     copied_from: Position | None = None
     ahead: Sequence[str] = ()
     begins_again: bool = False
+    waits: UnavailableError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,10 @@ class RowReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot as people see it; `error` is "" unless it failed or waits."""
+    """A snapshot as people see it; `error` is "" unless it failed or waits.
+
+    `ran_ms` is for how long its rows were read, without what it was paused or waited for another try.
+    """
 
     id: str
     source: str
@@ -135,6 +140,7 @@ class Snapshot:
     updated_at_ms: int = 0
     error: str = ""
     hint: str = ""
+    ran_ms: int = 0
 
 
 class SnapshotList(Protocol):

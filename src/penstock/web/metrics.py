@@ -111,6 +111,9 @@ def _audit_families(overview: Overview) -> Sequence[Family]:
     upper = Family("penstock_audit_score_upper", "gauge", "The upper bound of the score.")
     below = Family("penstock_audit_below_threshold", "gauge", "1 if the score is below the audit's threshold.")
     wrong = Family("penstock_audit_wrong_rows", "gauge", "Rows that differ.")
+    missed = Family(
+        "penstock_audit_columns_not_compared", "gauge", "Columns that the file does not leave out, and are."
+    )
     began = Family("penstock_audit_timestamp_seconds", "gauge", "When the audit began.")
     for each in overview.status.audits:
         labels = {"audit": each.audit, "table": each.table}
@@ -119,8 +122,9 @@ def _audit_families(overview: Overview) -> Sequence[Family]:
         upper.add(each.upper, **labels)
         below.add(None if each.score is None else float(each.is_below), **labels)
         wrong.add(None if each.score is None else each.wrong_rows, **labels)
+        missed.add(each.not_compared, **labels)
         began.add(each.began_at_ms / 1000, **labels)
-    return score, lower, upper, below, wrong, began
+    return score, lower, upper, below, wrong, missed, began
 
 
 def _snapshot_families(overview: Overview) -> Sequence[Family]:
@@ -129,12 +133,11 @@ def _snapshot_families(overview: Overview) -> Sequence[Family]:
     share = Family("penstock_table_snapshot_done_ratio", "gauge", "Which part of its rows the snapshot has read.")
     left = Family("penstock_table_snapshot_left_seconds", "gauge", "About how long the snapshot still takes.")
     state = Family("penstock_table_snapshot_state", "gauge", "1, with how the snapshot is.")
-    now_ms = overview.status.now_ms
     for each in overview.status.snapshots:
         labels = {"source": each.source, "table": each.table}
         rows.add(each.rows, **labels)
         share.add(share_done(each), **labels)
-        left.add(seconds_left(each, now_ms), **labels)
+        left.add(seconds_left(each), **labels)
         state.add(1, **labels, state=state_word(each))
     return rows, share, left, state
 

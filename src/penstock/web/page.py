@@ -92,7 +92,7 @@ def _snapshots(overview: Overview) -> Sequence[tuple[SnapshotOfTable, str, float
         for each in overview.status.snapshots
         if not each.status.has_ended or each.updated_at_ms > now_ms - _ENDED_LATELY_MS
     ]
-    return [(each, state_word(each), share_done(each), seconds_left(each, now_ms)) for each in shown]
+    return [(each, state_word(each), share_done(each), seconds_left(each)) for each in shown]
 
 
 def _charts(overview: Overview, stage: Stage) -> Sequence[tuple[str, str, charts.Chart, charts.Chart]]:

@@ -82,6 +82,7 @@ def results_of(name: str, report: AuditReport) -> Sequence[AuditResult]:
         rows=sum(each.rows for each in tables),
         wrong_rows=sum(each.wrong_rows for each in tables),
         seconds=report.seconds,
+        not_compared=sum(each.not_compared for each in tables),
     )
     return [whole, *tables]
 
@@ -115,6 +116,7 @@ def alert(name: str, report: AuditReport) -> Mapping[str, object]:
                 "lower": each.lower,
                 "upper": each.upper,
                 "divergent_rows": each.wrong_rows,
+                "columns_not_compared": each.not_compared,
                 "why": each.why,
             }
             for each in tables
@@ -137,6 +139,7 @@ def _result(name: str, report: AuditReport, table: TableFindings) -> AuditResult
         wrong_rows=table.wrong_rows,
         seconds=table.seconds,
         why=table.note,
+        not_compared=table.columns_missed,
     )
 
 

@@ -15,6 +15,7 @@ from penstock.adapters.mysql.history import start_of_log, what_log_lacks
 from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS, open_initial_snapshot
 from penstock.adapters.mysql.log_coverage import require_whole_log
+from penstock.adapters.mysql.replica_lag import LagLimit
 from penstock.adapters.mysql.row_reader import MysqlRowReader
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.mysql.tracker import MysqlTracker
@@ -174,8 +175,10 @@ class MysqlCapture:
 
     def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
         """See CaptureKind."""
-        owner = copies_owner(pipeline, source.name)
-        return MysqlRowReader(mysql_server(source), mysql_source(source).policy, owner)
+        mysql, owner, limit = mysql_source(source), copies_owner(pipeline, source.name), None
+        if mysql.max_replica_lag_seconds is not None:
+            limit = LagLimit(mysql.max_replica_lag_seconds, [(each.host, each.port) for each in mysql.replicas])
+        return MysqlRowReader(mysql_server(source), mysql.policy, owner, limit)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""

@@ -12,14 +12,13 @@ if TYPE_CHECKING:
 _WORDS = {Wanted.PAUSE: "pausing", Wanted.CANCEL: "being cancelled"}
 
 
-def seconds_left(snapshot: Snapshot, now_ms: int) -> float | None:
-    """About how long it takes until it is done, at the pace so far; None if nobody knows."""
+def seconds_left(snapshot: Snapshot) -> float | None:
+    """About how long it takes until it is done, at the pace while it ran; None if nobody knows."""
     if snapshot.status is not Status.RUNNING or not snapshot.rows or not snapshot.rows_expected:
         return None
-    if snapshot.options.where or not snapshot.started_at_ms:
+    if snapshot.options.where or not snapshot.ran_ms:
         return None
-    spent = max(0, now_ms - snapshot.started_at_ms) / 1000
-    return round(spent * max(0, snapshot.rows_expected - snapshot.rows) / snapshot.rows, 1)
+    return round(snapshot.ran_ms / 1000 * max(0, snapshot.rows_expected - snapshot.rows) / snapshot.rows, 1)
 
 
 def state_word(snapshot: Snapshot) -> str:

@@ -80,19 +80,23 @@ def test_an_audit_that_failed_is_an_error_and_a_target_that_lagged_a_warning(spe
     ]
 
 
-def test_columns_that_were_left_out_of_an_equal_table_are_told_in_the_terminal_and_on_the_page(
+def test_columns_that_were_left_out_of_an_equal_table_are_told_in_the_terminal_on_the_page_and_to_monitors(
     spec: PipelineSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_PASSWORD", "x")
     why = "2 columns are not compared"
-    keep(
-        spec, AuditResult(LINK, WHOLE, 5, "passed", 1, 1, 1), AuditResult(LINK, "shop.a", 5, "equal", 1, 1, 1, why=why)
-    )
+    equal = AuditResult(LINK, "shop.a", 5, "equal", 1, 1, 1, why=why, not_compared=2)
+    keep(spec, AuditResult(LINK, WHOLE, 5, "passed", 1, 1, 1, not_compared=2), equal)
+    overview, file = make_overview(spec, read_status(spec), "penstock run FILE"), str(tmp_path / "shop.yaml")
 
-    terminal = CliRunner().invoke(app, ["status", str(tmp_path / "shop.yaml")], env={"COLUMNS": "200"}).stdout
+    terminal = CliRunner().invoke(app, ["status", file], env={"COLUMNS": "200"}).stdout
+    told = json.loads(CliRunner().invoke(app, ["status", file, "--json"]).stdout)["audits"]
 
     assert why in terminal
-    assert why in "".join(render_parts(make_overview(spec, read_status(spec), "penstock run FILE")).values())
+    assert why in "".join(render_parts(overview).values())
+    assert [(each["table"], each["not_compared"]) for each in told] == [("", 2), ("shop.a", 2)]
+    labels = f'{{pipeline="shop",audit="{LINK}",table="shop.a"}}'
+    assert f"penstock_audit_columns_not_compared{labels} 2" in describe_metrics(overview)
     assert said(spec) == []
 
 

@@ -73,6 +73,7 @@ def test_each_source_has_its_own_tracker_or_a_private_one() -> None:
             "sources.0.large_values: takes Kafka's transactions",
         ),
         (file(", large_values: objects, format: json"), "sources.0.large_values: is for topics in Avro"),
+        (file(", replicas: [{host: r}]"), "sources.0.replicas: nobody looks at how far they are behind"),
         (file(links="links: [{from: a, to: w}, {from: b, to: w}]"), "may both have a table shop.t in w"),
         (file(links="links: [{from: a, to: w}, {from: b, to: w, schema: shop}]"), "may both have a table shop.t"),
         (

@@ -101,6 +101,8 @@ class Reader:
     def __init__(self, source: Source) -> None:
         self._source = source
         self.failures = 0
+        self.waits: UnavailableError | None = None
+        """What chunks wait for."""
         self.rows_fitting = 1000
         """How many rows fit into memory."""
         self.is_reordered = False
@@ -113,6 +115,8 @@ class Reader:
             self.failures -= 1
             message = "the source is away"
             raise UnavailableError(message, "try again")
+        if self.waits is not None:
+            return Chunk(None, None, order.low, order.cursor, waits=self.waits)
         if order.options.method is Method.FULL_LOCK:
             return self._read_locked(order)
         rows, count = self._source.rows, min(order.options.chunk_rows, self.rows_fitting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 import pymysql
@@ -18,7 +19,7 @@ from penstock.core.snapshots import Method, SnapshotOptions
 from penstock.ports.snapshots import ChunkOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _ANSWERS: dict[str, list[tuple[object, ...]]] = {
     "@@SESSION.binlog_format": [("ROW", 1, 0)],
@@ -35,7 +36,13 @@ _ANSWERS: dict[str, list[tuple[object, ...]]] = {
 class Connection(_Connection):
     """A driver's connection to a server with one table of integers, to which others add rows before each lock."""
 
-    def __init__(self, refused: str = "", ids: int = 0, added: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        refused: str = "",
+        ids: int = 0,
+        added: Sequence[int] = (),
+        answers: Mapping[str, list[tuple[object, ...]]] = MappingProxyType({}),
+    ) -> None:
         self.server = MysqlServer("h", 1, "u", "")
         self.server_status = 0
         self.decoders, self.use_unicode = {}, True
@@ -43,6 +50,7 @@ class Connection(_Connection):
         self.ids = list(range(1, ids + 1))
         self.copied: list[int] = []
         self._refused, self._added = refused, list(added)
+        self._answers = {**_ANSWERS, **answers}
         self._answer: list[tuple[object, ...]] = []
 
     def cursor(self, _: object = None) -> Self:  # type: ignore[override]
@@ -67,7 +75,7 @@ class Connection(_Connection):
         if "INSERT INTO" in sql:
             self.copied += self._found(sql)
             return len(self._found(sql))
-        self._answer = next((rows for part, rows in _ANSWERS.items() if part in sql), [])
+        self._answer = next((rows for part, rows in self._answers.items() if part in sql), [])
         return 0
 
     def _found(self, sql: str) -> list[int]:
@@ -96,6 +104,27 @@ def test_what_the_server_refuses_is_said_with_the_drivers_error_as_its_cause(ref
         copier.check(SCHEMA)
 
     assert isinstance(raised.value.__cause__, pymysql.err.OperationalError)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "said", "hint"),
+    [
+        ("information_schema.ENGINES", [], "does not have the engine BLACKHOLE", "INSTALL SONAME 'ha_blackhole'"),
+        ("SELECT ENGINE", [("InnoDB",)], "with another engine than BLACKHOLE", "disabled_storage_engines"),
+        ("@@SESSION.binlog_format", [("ROW", 1, 1)], "is read-only", "the server that is written to"),
+        ("@@SESSION.binlog_format", [("STATEMENT", 1, 0)], "in the format STATEMENT", "binlog_format = 'ROW'"),
+    ],
+)
+def test_a_server_that_cannot_copy_is_refused_before_the_snapshot_begins(
+    question: str, answer: list[tuple[object, ...]], said: str, hint: str
+) -> None:
+    copier = BlackholeCopier(Connection(answers={question: answer}), "0000abcd", lambda _: SCHEMA, {})
+
+    with pytest.raises(UnfitServerError, match=re.escape(said)) as refused:
+        copier.check(SCHEMA)
+
+    assert hint in refused.value.hint
+    assert "or take the snapshot without --blackhole" in refused.value.hint
 
 
 @pytest.mark.parametrize(

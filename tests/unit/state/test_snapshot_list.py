@@ -62,12 +62,16 @@ def test_whoever_carries_a_snapshot_does_not_undo_what_is_wanted_of_it(snapshots
     assert (found.wanted, found.status, found.error, found.hint) == (Wanted.CANCEL, Status.RUNNING, "away", "wait")
 
 
-def test_the_time_left_is_told_by_the_pace_so_far() -> None:
+def test_the_time_left_is_told_by_the_pace_while_it_ran(snapshots: SqlSnapshots) -> None:
     running = replace(
         ASKED, options=SnapshotOptions(), status=Status.RUNNING, rows=250, rows_expected=1000, started_at_ms=1_000
     )
+    snapshots.add(replace(running, status=Status.REQUESTED))
+    snapshots.tell(replace(running, ran_ms=10_000))
 
-    assert seconds_left(running, 11_000) == 30.0
-    assert seconds_left(replace(running, status=Status.DONE), 11_000) is None
-    assert snapshot_line(running, 11_000) == "shop.orders: running, 250 of about 1,000 rows, 30 s left"
-    assert snapshot_line(replace(running, wanted=Wanted.PAUSE), 0).startswith("shop.orders: pausing, 250")
+    (told,) = snapshots.all()
+
+    assert seconds_left(told) == 30.0
+    assert seconds_left(replace(told, status=Status.DONE)) is None
+    assert snapshot_line(told) == "shop.orders: running, 250 of about 1,000 rows, 30 s left"
+    assert snapshot_line(replace(told, wanted=Wanted.PAUSE)).startswith("shop.orders: pausing, 250")

@@ -114,7 +114,7 @@ class Shop:
                     snapshots.want(asked.id, Wanted.PAUSE)
                 told = replace(asked, status=status, rows=rows, rows_expected=4_000_000, error=error)
                 hint = "type: GRANT SELECT ON shop.reviews TO cdc" if error else ""
-                snapshots.tell(replace(told, started_at_ms=now_ms() - 600_000, updated_at_ms=now_ms(), hint=hint))
+                snapshots.tell(replace(told, started_at_ms=now_ms() - 900_000, ran_ms=600_000, hint=hint))
         link = "shopdb-to-warehouse"
         equal = AuditResult(link, WHOLE, now_ms() - 60_000, "below", 0.75, 0.7, 0.8, threshold=1.0, seconds=3.5)
         with closing(open_results(self.spec)) as results:

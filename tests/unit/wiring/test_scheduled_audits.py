@@ -110,10 +110,11 @@ def test_columns_that_nobody_wanted_to_leave_out_are_counted_where_a_result_is_k
     users = replace(USERS, why="it was slow", not_compared=left_out)
     orders = replace(ORDERS, not_compared=(*left_out, NotCompared("more", "no such column", is_wrong=True)))
 
-    _, *kept = results_of(LINK, replace(BELOW, tables=(users, orders, replace(USERS, not_compared=left_out[:1]))))
+    whole, *kept = results_of(LINK, replace(BELOW, tables=(users, orders, replace(USERS, not_compared=left_out[:1]))))
 
     counted = ["it was slow; 1 column is not compared", "2 columns are not compared", ""]
     assert [each.why for each in kept] == counted
+    assert (whole.not_compared, [each.not_compared for each in kept]) == (3, [1, 2, 0])
     told = json.dumps(alert(LINK, replace(BELOW, tables=(orders,))))
     assert f'"why": "{counted[1]}"' in told
 
@@ -149,7 +150,8 @@ def test_an_alert_names_tables_and_scores_and_tells_no_row(monkeypatch: pytest.M
     told = json.loads(text)
     assert told["text"] == "shop: warehouse differs from shopdb: shop.orders 0.5 (threshold 1); see penstock audit FILE"
     assert told["tables"] == [
-        {"table": "shop.orders", "score": 0.5, "lower": 0.4, "upper": 0.6, "divergent_rows": 1, "why": ""},
+        {"table": "shop.orders", "score": 0.5, "lower": 0.4, "upper": 0.6, "divergent_rows": 1}
+        | {"columns_not_compared": 0, "why": ""},
     ]
     assert "secret" not in text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
@@ -16,39 +15,36 @@ from penstock.adapters.mysql.catalog import (
     quote_table,
     read_create,
     read_creates_of,
-    read_flavour,
     read_table_ids,
     read_tables,
 )
-from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain, server_of
+from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain
 from penstock.adapters.mysql.history import end_of_log
 from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS
 from penstock.adapters.mysql.key_order import key_of, read_cursor, within, write_cursor
 from penstock.adapters.mysql.printed_rows import rows_expected, select_rows, stream_rows
 from penstock.adapters.mysql.read_batches import deleted_batch, read_batch
+from penstock.adapters.mysql.reading_transaction import begin_reading
+from penstock.adapters.mysql.replica_lag import ReplicaWatch
 from penstock.adapters.mysql.table_lock import LockedTable
 from penstock.adapters.mysql.tracker_dump import PartDump
-from penstock.adapters.mysql.write_locks import WAITING, is_denied, writes_locked
+from penstock.adapters.mysql.write_locks import WAITING, is_denied
 from penstock.core.errors import UnavailableError, UnfitServerError, UsageError
 from penstock.core.keys import read_key
 from penstock.core.mysql.statements.touched import Touched
 from penstock.core.mysql.types.key_literals import literal_of
-from penstock.core.positions import BinlogPosition, file_number
 from penstock.core.snapshots import Method, require_key
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from penstock.adapters.mysql.replica_lag import LagLimit
     from penstock.core.positions import Position
     from penstock.core.snapshots import SnapshotOptions
     from penstock.core.table_policy import TablePolicy
     from penstock.core.tables import TableId, TableSchema
 
-_BEHIND_SECONDS = 10.0
-_PAUSE_SECONDS = 0.02
-# An XA COMMIT is in the log shortly before its rows are there for others.
-_XA_SECONDS = 0.2
 _ENGINE = "InnoDB"
 _SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -61,8 +57,11 @@ _GONE = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR})
 class MysqlRowReader:
     """A `RowReader` over connections that are opened when they are needed and again when they were lost."""
 
-    def __init__(self, server: MysqlServer, policy: TablePolicy, owner: str) -> None:
-        """Read from `server`; tables are shaped as `policy` wants them, and copies are those of `owner`."""
+    def __init__(self, server: MysqlServer, policy: TablePolicy, owner: str, lag_limit: LagLimit | None = None) -> None:
+        """Read from `server`; tables are shaped as `policy` wants them, and copies are those of `owner`.
+
+        No chunk is read while replicas are further behind than `lag_limit` allows, but for those of a locked table.
+        """
         self._server = server
         self._policy = policy
         self._owner = owner
@@ -71,9 +70,14 @@ class MysqlRowReader:
         self._copier: BlackholeCopier | None = None
         self._locked_rows: dict[str, int] = {}
         self._locked: tuple[LockedTable, Position] | None = None
+        self._replicas = None if lag_limit is None else ReplicaWatch(server, lag_limit)
 
     def read(self, order: ChunkOrder) -> Chunk:
         """See ports/snapshots.RowReader."""
+        if self._replicas is not None and order.options.method is not Method.FULL_LOCK:
+            late = self._replicas.too_far()
+            if late is not None:
+                return Chunk(None, None, order.low, order.cursor, waits=late)
         match order.options.method:
             case Method.BLACKHOLE:
                 return self._copy(order)
@@ -148,6 +152,9 @@ class MysqlRowReader:
 
     def check(self, table: TableId, options: SnapshotOptions) -> None:
         """Raise UsageError where a snapshot of `table` with `options` could not begin."""
+        if self._replicas is not None:
+            # Those that are too far behind now may have come nearer when its turn comes.
+            self._replicas.look()
         with contextlib.closing(self._connect()) as connection:
             schema, _ = self._look_at(connection, table)
             if options.method is Method.FULL_LOCK:
@@ -191,8 +198,7 @@ class MysqlRowReader:
             self._connection = self._connect()
         connection = self._connection
         try:
-            self._delays_writers = _START[read_flavour(connection)](connection, low, table)
-            _hold(connection, table)
+            self._delays_writers = begin_reading(connection, low, table)
             yield connection
             ask(connection, "ROLLBACK")
         except BaseException as error:
@@ -339,61 +345,3 @@ def _other_methods(table: TableId) -> str:
         f"type: penstock snapshot FILE {table} --blackhole (or --full-lock), which locks it; or in the source: "
         f"ALTER TABLE {quote_table(table)} ENGINE={_ENGINE}"
     )
-
-
-def _start_on_mariadb(connection: pymysql.Connection, low: Position, _: TableId) -> bool:
-    """Begin a snapshot; the server says at which place of the log it is. Nobody is held up.
-
-    What is in the log comes to be seen by others a moment later, or much later
-    with semi-synchronous replication: a snapshot from before `low` is taken again.
-    """
-    if int(ask(connection, "SHOW GLOBAL STATUS LIKE 'Com_xa_commit'")[0][1]):
-        time.sleep(_XA_SECONDS)
-    deadline = time.monotonic() + _BEHIND_SECONDS
-    while True:
-        ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        status = {name.lower(): value for name, value in ask(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'")}
-        file, offset = status.get("binlog_snapshot_file", ""), int(status.get("binlog_snapshot_position") or 0)
-        if file and (file_number(file), offset) >= low.order[:2]:
-            return False
-        ask(connection, "ROLLBACK")
-        _wait_behind(deadline, low)
-
-
-def _start_on_mysql(connection: pymysql.Connection, low: Position, table: TableId) -> bool:
-    """Begin a snapshot; return whether writers were held up: without GTIDs, only whoever does knows what is committed.
-
-    The server's set of executed GTIDs grows once others see what is in them.
-    """
-    gtids = str(low.gtids) if isinstance(low, BinlogPosition) else ""
-    if not gtids or str(ask(connection, "SELECT @@GLOBAL.gtid_mode")[0][0]) != "ON":
-        with writes_locked(connection, [table]):
-            ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        return True
-    deadline = time.monotonic() + _BEHIND_SECONDS
-    while not ask(connection, f"SELECT GTID_SUBSET({connection.escape(gtids)}, @@GLOBAL.gtid_executed)")[0][0]:
-        _wait_behind(deadline, low)
-    ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    return False
-
-
-def _hold(connection: pymysql.Connection, table: TableId) -> None:
-    """Take the lock that keeps others from altering the table until the transaction ends."""
-    try:
-        ask(connection, f"SELECT 1 FROM {quote_table(table)} LIMIT 0")  # noqa: S608 - the name is quoted
-    except UnfitServerError as error:
-        if not is_denied(error):
-            raise
-        server = server_of(connection)
-        message = f"{server} does not let us read rows of {table}"
-        raise UnfitServerError(message, f"GRANT SELECT ON {quote_table(table)} TO {server.user}") from error
-
-
-_START = {"mariadb": _start_on_mariadb, "mysql": _start_on_mysql}
-
-
-def _wait_behind(deadline: float, low: Position) -> None:
-    if time.monotonic() > deadline:
-        message = f"what is in the log before {low} is not to be seen by others yet"
-        raise UnavailableError(message, "the server may wait for a semi-synchronous replica: see that one answers")
-    time.sleep(_PAUSE_SECONDS)

@@ -107,4 +107,5 @@ def _result(row: Row[tuple[object, ...]]) -> AuditResult:
         wrong_rows=row.wrong_rows,
         seconds=row.seconds,
         why=row.why,
+        not_compared=row.not_compared,
     )

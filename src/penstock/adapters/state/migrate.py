@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 VERSION_TABLE = "penstock_state_version"
 
-NEWEST = "police_looks"
+NEWEST = "running_time_of_snapshots"
 """The last of the revisions in `migrations/versions`."""
 
 _LOCK_NAME = "penstock_state_migration"

@@ -63,6 +63,7 @@ class SqlSnapshots:
             "updated_at_ms": _now_ms(),
             "error": snapshot.error,
             "hint": snapshot.hint,
+            "ran_ms": snapshot.ran_ms,
         }
         with transaction(self._engine) as connection:
             connection.execute(update(SNAPSHOTS).where(*self._mine(snapshot.id)).values(told))
@@ -121,6 +122,7 @@ def _snapshot(row: Row[tuple[object, ...]]) -> Snapshot:
         updated_at_ms=row.updated_at_ms,
         error=row.error,
         hint=row.hint,
+        ran_ms=row.ran_ms,
     )
 
 

@@ -188,6 +188,7 @@ SNAPSHOTS = Table(
     _integer("updated_at_ms"),
     _text("error"),
     _text("hint"),
+    _moment("ran_ms"),
 )
 
 AUDIT_RESULTS = Table(
@@ -209,6 +210,7 @@ AUDIT_RESULTS = Table(
     _integer("wrong_rows"),
     Column("seconds", Double, nullable=False),
     _text("why"),
+    _moment("not_compared"),
 )
 
 TABLE_REQUESTS = Table(

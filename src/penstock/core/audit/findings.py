@@ -122,9 +122,14 @@ class TableFindings:
     stages: StagesFound | None = None
 
     @property
+    def columns_missed(self) -> int:
+        """How many columns were left out though nobody wanted them to be."""
+        return sum(not each.is_wanted for each in self.not_compared)
+
+    @property
     def note(self) -> str:
-        """`why`, and how many columns were left out though nobody wanted them to be; "" for nothing to say."""
-        missed = sum(not each.is_wanted for each in self.not_compared)
+        """`why`, and how many columns were missed; "" for nothing to say."""
+        missed = self.columns_missed
         counted = f"{missed} {'column is' if missed == 1 else 'columns are'} not compared" if missed else ""
         return "; ".join(part for part in (self.why, counted) if part)
 

@@ -4,7 +4,9 @@ A row may differ because the target has not got a change yet, or has got one tha
 the source's snapshot had not. So first the target passes the place where the source
 was read; then the target is read, and the source once more. If the source's row is
 the one that it was, and the target's is another, it is wrong there. Three times,
-for a row may change and change back.
+for a row may change and change back. If the target has what the source had at the
+place that it has passed, the row was equal there, however often it changes: what
+the source has by now is on its way.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ def settle(pair: Pair, suspects: Sequence[Suspect], await_target: Callable[[], s
             before = open_[key]
             looks[key] = looks[key] + 1 if now == before else int(now.source == before.source)
             open_[key] = now
-            if now.source == now.target:
+            # A suspect need not have been read before it came here.
+            if now.target == now.source or (number and now.target == before.source):
                 del open_[key]
             elif looks[key] >= _LOOKS:
                 wrong.append(open_.pop(key))

@@ -19,17 +19,15 @@ from penstock.links.capture.chunk_messages import GivesWayInPartError, SnapshotE
 from penstock.links.capture.refresher_state import Locked, Near, Reading, near_since
 from penstock.links.capture.rereads import ask_for_rereads, paused_tables, stop_unread
 from penstock.links.capture.table_return import announce_anew, require_may_begin
-from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
+from penstock.ports.snapshots import Chunk, Definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from penstock.core.chunk_plan import KeyRange
     from penstock.core.log_items import LoggedStatement
     from penstock.core.positions import Position
     from penstock.core.publication import Publication
-    from penstock.core.tables import TableSchema
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.refresher_state import Known, What
     from penstock.ports.snapshots import RowReader, Snapshot, SnapshotList
@@ -38,7 +36,6 @@ _LOOK_SECONDS = 1.0
 _ATTEMPTS_MAX = 10
 _PAUSE_SECONDS_MAX = 30.0
 _SMALLER = 4
-_CHUNKS_AHEAD = 16
 _Answer = TypeVar("_Answer")
 
 
@@ -135,6 +132,7 @@ class Refresher:
                 if snapshot.wanted is Wanted.CANCEL:
                     self._end(found.pop(snapshot.id), Status.CANCELLED, boundary)
                 elif snapshot.wanted is Wanted.PAUSE and snapshot.status is not Status.PAUSED:
+                    known.waits(snapshot.id)
                     self._tell(replace(snapshot, status=Status.PAUSED))
         except UnavailableError:
             # Without the state database what is under way goes on.
@@ -207,7 +205,7 @@ class Refresher:
                 if key_range is None:
                     # Others are at all that is left.
                     return
-                order = self._order(snapshot, encodable.schema, key_range, boundary)
+                order = known.order(snapshot, encodable.schema, key_range, boundary)
                 question = partial(self._reader.read, order)
         except UsageError as error:
             self._end(snapshot, Status.FAILED, boundary, error)
@@ -215,12 +213,6 @@ class Refresher:
             began = time.monotonic()
             future: Future[What] = self._start(question)
             self._reading = Reading(snapshot, table, topic, future, Window(), began, is_probe, key_range)
-
-    def _order(self, snapshot: Snapshot, schema: TableSchema, key_range: KeyRange, low: Position) -> ChunkOrder:
-        count = self._known.chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
-        options = replace(snapshot.options, chunk_rows=count)
-        ahead = 0 if key_range.is_chunk or not self._known.shares(snapshot) else _CHUNKS_AHEAD
-        return ChunkOrder(schema, options, key_range.begin, low, snapshot.id, key_range.end, ahead)
 
     def _has_locked(self, snapshot: Snapshot) -> bool:
         locked = self._locked
@@ -290,17 +282,23 @@ class Refresher:
         except UsageError as error:
             raise SnapshotError(error) from error
         self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table, fills=True)
-        self._known.plans.pop(snapshot.id, None)
+        self._known.begins_again(snapshot.id)
         self._capture.begin_anew(boundary, schema_change)
         if snapshot.options.method is Method.FULL_LOCK:
             self._locked = Locked(snapshot, found.schema.table, schema_change.topic, Window())
 
     def _publish(self, reading: Reading, chunk: Chunk, boundary: Position) -> None:
         snapshot = reading.snapshot
+        if chunk.waits is not None:
+            # This is no failed try.
+            self._known.not_before[snapshot.id] = time.monotonic() + _LOOK_SECONDS
+            error = chunk.waits
+            self._tell(replace(snapshot, status=Status.RUNNING, error=error.message, hint=error.hint))
+            return
         before = self._capture.snapshots.get(snapshot.id) or SnapshotProgress(snapshot.table)
         if chunk.begins_again:
             self._capture.snapshots[snapshot.id] = before.again()
-            self._known.plans.pop(snapshot.id, None)
+            self._known.begins_again(snapshot.id)
             return
         require_came(self._capture, snapshot, chunk)
         try:
@@ -325,7 +323,7 @@ class Refresher:
             self._known.not_before[snapshot.id] = time.monotonic() + read / snapshot.options.rows_per_second
             # While it waits another one goes on.
             self._look_at = 0.0
-        self._note(snapshot, after, chunk.rows_expected)
+        self._note(reading, after, chunk.rows_expected)
 
     def _read_less(self, reading: Reading, boundary: Position, cause: Exception) -> None:
         """Read a smaller chunk, which is read sooner; of one row alone, try again later."""
@@ -338,19 +336,9 @@ class Refresher:
             error.__cause__ = cause
             self._fail(reading, error, boundary)
 
-    def _note(self, snapshot: Snapshot, progress: SnapshotProgress, expected: int | None) -> None:
+    def _note(self, reading: Reading, progress: SnapshotProgress, expected: int | None) -> None:
         """Tell how far it is: at once when it begins and when it is done, else not for every chunk."""
-        status = Status.DONE if progress.is_done else Status.RUNNING
-        now_ms = time.time_ns() // 1_000_000
-        current = replace(
-            snapshot,
-            status=status,
-            rows=progress.rows,
-            rows_expected=expected if snapshot.rows_expected is None else snapshot.rows_expected,
-            started_at_ms=snapshot.started_at_ms or now_ms,
-            error="",
-            hint="",
-        )
+        snapshot, current = reading.snapshot, self._known.noted(reading, progress, expected)
         if self._current is not None and self._current.id == snapshot.id:
             self._current = None if progress.is_done else current
         if progress.is_done or time.monotonic() >= self._known.tell_at.get(snapshot.id, 0.0):
@@ -366,6 +354,7 @@ class Refresher:
         if not error.retryable or failures >= _ATTEMPTS_MAX:
             self._end(snapshot, Status.FAILED, boundary, error)
             return
+        self._known.waits(snapshot.id)
         self._known.not_before[snapshot.id] = time.monotonic() + min(2.0 ** (failures - 2), _PAUSE_SECONDS_MAX)
         self._tell(replace(snapshot, status=Status.RUNNING, error=error.message, hint=error.hint))
 

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.core.chunk_plan import ChunkPlan
 from penstock.core.errors import UnavailableError
-from penstock.core.snapshots import Method
+from penstock.core.snapshots import Method, Status
+from penstock.links.capture.running_time import RunningTime
+from penstock.ports.snapshots import ChunkOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from concurrent.futures import Future
 
     from penstock.core.chunk_plan import KeyRange
+    from penstock.core.positions import Position
     from penstock.core.snapshots import SnapshotProgress, Window
-    from penstock.core.tables import TableId
+    from penstock.core.tables import TableId, TableSchema
     from penstock.ports.snapshots import Chunk, Definition, Snapshot
 
 What: TypeAlias = "Chunk | Definition"
 # The config may have publications ten seconds apart.
 _NEAR_SECONDS = 12.0
+_CHUNKS_AHEAD = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class Known:
     chunk_rows: dict[str, int] = field(default_factory=dict)
     not_before: dict[str, float] = field(default_factory=dict)
     tell_at: dict[str, float] = field(default_factory=dict)
+    running_times: dict[str, RunningTime] = field(default_factory=dict)
     paused: frozenset[str] = frozenset()
 
     def others(self, id_: str, me: object) -> int:
@@ -129,6 +134,37 @@ class Known:
         if id_ not in self.plans:
             self.plans[id_] = ChunkPlan([("", "")] if progress is None else progress.ranges)
         return self.plans[id_]
+
+    def order(self, snapshot: Snapshot, schema: TableSchema, key_range: KeyRange, low: Position) -> ChunkOrder:
+        """What to read of a snapshot next."""
+        options = replace(snapshot.options, chunk_rows=self.chunk_rows.get(snapshot.id, snapshot.options.chunk_rows))
+        ahead = 0 if key_range.is_chunk or not self.shares(snapshot) else _CHUNKS_AHEAD
+        return ChunkOrder(schema, options, key_range.begin, low, snapshot.id, key_range.end, ahead)
+
+    def noted(self, reading: Reading, progress: SnapshotProgress, expected: int | None) -> Snapshot:
+        """How the snapshot is once a chunk is published; of about `expected` rows, if it was not known before."""
+        snapshot = reading.snapshot
+        running_time = self.running_times.setdefault(snapshot.id, RunningTime(snapshot.ran_ms / 1000))
+        return replace(
+            snapshot,
+            status=Status.DONE if progress.is_done else Status.RUNNING,
+            rows=progress.rows,
+            rows_expected=expected if snapshot.rows_expected is None else snapshot.rows_expected,
+            started_at_ms=snapshot.started_at_ms or time.time_ns() // 1_000_000,
+            error="",
+            hint="",
+            ran_ms=running_time.count(reading.began),
+        )
+
+    def waits(self, id_: str) -> None:
+        """Note that nobody reads for a snapshot just now."""
+        if id_ in self.running_times:
+            self.running_times[id_].stop()
+
+    def begins_again(self, id_: str) -> None:
+        """Note that a snapshot has no rows yet."""
+        self.plans.pop(id_, None)
+        self.running_times[id_] = RunningTime(0)
 
     def counts(self, reading: Reading) -> bool:
         """Whether what is read is still to be read: its snapshot has neither ended nor begun again."""

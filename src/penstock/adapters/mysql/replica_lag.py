@@ -1,0 +1,161 @@
+"""How far a source is behind its master, and its replicas behind it: snapshots wait while that is too much.
+
+Sources: MySQL Reference Manual, "SHOW REPLICA STATUS" and "SHOW REPLICAS"; MariaDB
+Knowledge Base, "SHOW REPLICA STATUS" and "SHOW REPLICA HOSTS".
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pymysql
+import structlog
+
+from penstock.adapters.mysql.catalog import read_flavour
+from penstock.adapters.mysql.connection import MysqlServer, connect, explain, server_of
+from penstock.adapters.mysql.write_locks import is_denied
+from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_log = structlog.get_logger()
+
+_ANSWER_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 2.0
+# Of MySQL the first is unknown before 8.0.22, the second since 8.4.
+_STATUS: Final = {"mariadb": ("SHOW ALL SLAVES STATUS",), "mysql": ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")}
+_REPLICAS: Final = {"mariadb": ("SHOW SLAVE HOSTS",), "mysql": ("SHOW REPLICAS", "SHOW SLAVE HOSTS")}
+_GRANTS: Final = {
+    "mariadb": "GRANT SLAVE MONITOR, REPLICATION MASTER ADMIN, REPLICATION SLAVE",
+    "mysql": "GRANT REPLICATION CLIENT, REPLICATION SLAVE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LagLimit:
+    """Of whom to ask how far they are behind, and how much is too much.
+
+    `replicas` are asked with the source's login; without any, those that the source knows of, if they answer.
+    """
+
+    seconds_max: float
+    replicas: Sequence[tuple[str, int]] = ()
+
+
+class ReplicaWatch:
+    """Looks at a source and its replicas, at most once in two seconds. One thread at a time may use it."""
+
+    def __init__(self, source: MysqlServer, limit: LagLimit) -> None:
+        """Connect to nobody yet."""
+        self._source = source
+        self._limit = limit
+        self._look_at = 0.0
+        self._found: UnavailableError | None = None
+        self._passed_over: set[MysqlServer] = set()
+
+    def too_far(self) -> UnavailableError | None:
+        """Return what snapshots have to wait for, None for nothing.
+
+        Raises UnavailableError where the source does not answer, and UnfitServerError where we may not ask.
+        """
+        if time.monotonic() >= self._look_at:
+            self._found = self.look()
+            self._look_at = time.monotonic() + _LOOK_SECONDS
+        return self._found
+
+    def look(self) -> UnavailableError | None:
+        """Ask now; see `too_far`."""
+        with closing(connect(self._source, _ANSWER_SECONDS, _ANSWER_SECONDS)) as connection:
+            found = self._judge(_read_status(connection), self._source)
+            known = () if self._limit.replicas else tuple(_registered(connection))
+        for host, port in self._limit.replicas:
+            found = found or self._look_at_named(replace(self._source, host=host, port=port))
+        for host, port in known:
+            found = found or self._look_at_known(replace(self._source, host=host, port=port))
+        return found
+
+    def _look_at_named(self, server: MysqlServer) -> UnavailableError | None:
+        try:
+            status = self._ask(server)
+        except UnavailableError as error:
+            message = f"nobody knows how far the replica {server} is behind: {error.message}"
+            return UnavailableError(message, "start it, or take it out of the source's `replicas`")
+        if not status:
+            return UnavailableError(f"{server} is no replica", "take it out of the source's `replicas`")
+        return self._judge(status, server)
+
+    def _look_at_known(self, server: MysqlServer) -> UnavailableError | None:
+        """Look at a replica that nobody named: it may be out of our reach, and none of our business."""
+        try:
+            status = self._ask(server)
+        except PenstockError as error:
+            if server not in self._passed_over:
+                _log.warning("a replica is not watched", replica=str(server), error=error.message)
+            self._passed_over.add(server)
+            return None
+        self._passed_over.discard(server)
+        return self._judge(status, server)
+
+    def _ask(self, server: MysqlServer) -> Sequence[Mapping[str, object]]:
+        with closing(connect(server, _ANSWER_SECONDS, _ANSWER_SECONDS)) as connection:
+            return _read_status(connection)
+
+    def _judge(self, status: Sequence[Mapping[str, object]], server: MysqlServer) -> UnavailableError | None:
+        """Say what is wrong with a replica by its `status`, in which there is one mapping for each of its masters."""
+        for master in status:
+            seconds = _first(master, "Seconds_Behind_Source", "Seconds_Behind_Master")
+            if seconds is None:
+                said = _first(master, "Last_SQL_Error") or _first(master, "Last_IO_Error") or "its replication stands"
+                message = f"{server} does not replicate, so nobody knows how far it is behind: {said}"
+                return UnavailableError(message, "type on it: SHOW REPLICA STATUS, then START REPLICA")
+            limit = self._limit.seconds_max
+            if float(str(seconds)) > limit:
+                message = f"{server} is {seconds} seconds behind its master, and a snapshot waits from {limit:g} on"
+                hint = "it goes on when the replica has come nearer; or give the source more `max_replica_lag_seconds`"
+                return UnavailableError(message, hint)
+        return None
+
+
+def _read_status(connection: pymysql.Connection) -> Sequence[Mapping[str, object]]:
+    """What a server says of its replication, nothing if it is no replica."""
+    return _ask_either(connection, _STATUS[read_flavour(connection)])
+
+
+def _registered(connection: pymysql.Connection) -> Iterator[tuple[str, int]]:
+    """Yield where replicas are that said so to their master (`report_host`)."""
+    for row in _ask_either(connection, _REPLICAS[read_flavour(connection)]):
+        host, port = str(_first(row, "Host") or ""), int(str(_first(row, "Port") or 0))
+        if host and port:
+            yield host, port
+
+
+def _ask_either(connection: pymysql.Connection, statements: Sequence[str]) -> Sequence[Mapping[str, object]]:
+    """Ask the first of `statements` that the server knows."""
+    for statement in statements[:-1]:
+        with suppress(pymysql.err.ProgrammingError):
+            return _fetch(connection, statement)
+    try:
+        return _fetch(connection, statements[-1])
+    except pymysql.err.MySQLError as error:
+        told = explain(error, server_of(connection))
+        told.__cause__ = error
+        if isinstance(told, UnfitServerError) and is_denied(told):
+            grant = f"{_GRANTS[read_flavour(connection)]} ON *.* TO {server_of(connection).user}"
+            hint = f"{grant}; or leave `max_replica_lag_seconds` out"
+            raise UnfitServerError(told.message, hint) from error
+        raise told from error
+
+
+def _fetch(connection: pymysql.Connection, statement: str) -> Sequence[Mapping[str, object]]:
+    with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+        cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+def _first(row: Mapping[str, object], *names: str) -> object:
+    """The value of the first column of `names` that there is, None for none and for NULL."""
+    return next((row[name] for name in names if name in row), None)

@@ -1,0 +1,102 @@
+"""Snapshots wait for replicas that are too far behind, and say for whom."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.failover.pair import run, wait_for
+from tests.servers.source_log import connected
+
+from penstock.adapters.mysql.connection import MysqlServer, connect
+from penstock.adapters.mysql.history import end_of_log
+from penstock.adapters.mysql.replica_lag import LagLimit, ReplicaWatch
+from penstock.adapters.mysql.row_reader import MysqlRowReader
+from penstock.core.errors import UnfitServerError
+from penstock.core.snapshots import SnapshotOptions
+from penstock.core.table_policy import DEFAULT_POLICY
+from penstock.core.tables import TableId
+from penstock.ports.snapshots import ChunkOrder
+
+if TYPE_CHECKING:
+    from tests.servers.failover.pair import OpenPair
+    from tests.servers.source_log import Source
+
+TABLE = TableId("shop", "t")
+
+
+def address(server: Source) -> MysqlServer:
+    return MysqlServer(server.host, server.port, server.user, server.password)
+
+
+def said(source: Source, limit: LagLimit) -> str:
+    """What a snapshot of `source` waits for, "" for nothing."""
+    late = ReplicaWatch(address(source), limit).look()
+    return "" if late is None else late.message
+
+
+@pytest.mark.nightly
+def test_a_chunk_waits_for_replicas_that_lag_or_stand_and_for_no_others(open_pair: OpenPair) -> None:
+    with open_pair(replica_options=["--report-host=127.0.0.1"]) as pair:
+        master, replica = pair.master, pair.replica
+        named = LagLimit(0, [(replica.host, replica.port)])
+        run(master, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)", "INSERT INTO shop.t VALUES (1)")
+        assert "is no replica" in said(master, named)
+        pair.replicate()
+        pair.catch_up()
+        with closing(connect(address(master))) as connection:
+            low = end_of_log(connection)
+        for limit in (named, LagLimit(0)):
+            wait_for(lambda limit=limit: said(master, limit) == "")  # type: ignore[misc]  # its default
+
+        with closing(MysqlRowReader(address(master), DEFAULT_POLICY, "0a", named)) as reader:
+            schema = reader.define(TABLE, low).schema
+            order = ChunkOrder(schema, SnapshotOptions(), "", low, "0" * 12)
+            with closing(connected(replica)) as other, other.cursor() as cursor:
+                cursor.execute("LOCK TABLES shop.t READ")
+                run(master, "INSERT INTO shop.t VALUES (2)")
+                wait_for(lambda: "seconds behind its master" in said(master, named))
+                waiting = reader.read(order)
+                lagging = said(master, LagLimit(0)), said(replica, LagLimit(0)), said(master, LagLimit(3600))
+            wait_for(lambda: said(master, named) == "")
+            time.sleep(2)
+            read = reader.read(order)
+
+            run(replica, "STOP SLAVE SQL_THREAD")
+            stopped = said(master, named)
+            run(replica, "STOP SLAVE", "START SLAVE")
+            wait_for(lambda: said(master, named) == "")
+
+    assert (waiting.rows, waiting.cursor, waiting.high) == (None, "", low)
+    assert waiting.waits is not None
+    assert all("seconds behind its master, and a snapshot waits from 0 on" in each for each in lagging[:2])
+    assert lagging[2] == ""
+    assert (read.waits, read.rows and len(read.rows)) == (None, 2)
+    assert f":{replica.port} does not replicate, so nobody knows how far it is behind" in stopped
+
+
+@pytest.mark.nightly
+def test_who_cannot_be_asked_is_waited_for_only_if_the_file_names_it(open_pair: OpenPair) -> None:
+    with open_pair(replica_options=["--report-host=127.0.0.1", "--report-port=1"]) as pair:
+        pair.replicate()
+        pair.catch_up()
+        run(
+            pair.master,
+            "CREATE USER 'few'@'%' IDENTIFIED BY 'few'",
+            "GRANT SELECT, REPLICATION SLAVE ON *.* TO 'few'@'%'",
+        )
+        few = replace(address(pair.master), user="few", password="few")
+
+        known, named = said(pair.master, LagLimit(0)), said(pair.master, LagLimit(0, [("127.0.0.1", 1)]))
+        with (
+            pytest.raises(UnfitServerError) as denied,
+            closing(MysqlRowReader(few, DEFAULT_POLICY, "0a", LagLimit(0))) as reader,
+        ):
+            reader.check(TABLE, SnapshotOptions())
+
+    assert known == ""
+    assert named.startswith("nobody knows how far the replica penstock@127.0.0.1:1 is behind")
+    assert "GRANT SLAVE MONITOR" in denied.value.hint
