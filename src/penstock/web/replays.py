@@ -60,34 +60,29 @@ class LetterReplays:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-        told = _told(output.decode(errors="replace"))
+        told = describe(spolt, output.decode(errors="replace"))
         if told is None:
             raise _refusal(errors.decode(errors="replace"), process.returncode, by_hand)
-        return describe(spolt, told)
+        return told
 
 
-def describe(spolt: str, told: dict[str, object]) -> str:
-    """Say in one sentence what a replay did, as `penstock deadletters replay --json` tells it."""
-    replayed, before, failed = (told.get(name) or [] for name in ("replayed", "replayed_before", "failed"))
-    if not (isinstance(replayed, list) and isinstance(before, list)):
-        message = "a replay that does not say what it did"
-        raise TypeError(message)
+def describe(spolt: str, output: str) -> str | None:
+    """Say in one sentence what a replay did, as the command told it with `--json`; None where it did not.
+
+    User code may have printed something before.
+    """
+    try:
+        told = json.loads(output[f"\n{output}".rfind("\n{\n") :])
+        replayed, before, failed = (told[name] for name in ("replayed", "replayed_before", "failed"))
+    except (ValueError, TypeError, KeyError):
+        return None
     said = f"{spolt}: {len(replayed):,} dead letter(s) replayed"
     if before:
         said += f", {len(before):,} had been before"
-    if isinstance(failed, dict):
+    if failed:
         offset, reason = next(iter(failed.items()))
-        said += f", {len(failed):,} failed again; the one at offset {offset}: {str(reason)[:_TOLD_CHARACTERS]}"
+        said += f", {len(failed):,} failed again; the one at offset {offset}: {reason[:_TOLD_CHARACTERS]}"
     return said
-
-
-def _told(output: str) -> dict[str, object] | None:
-    """The object that the command printed last: user code may have printed something before."""
-    begin = output.rfind("{\n")
-    with contextlib.suppress(ValueError):
-        told = json.loads(output[begin:]) if begin >= 0 else None
-        return told if isinstance(told, dict) and "replayed" in told else None
-    return None
 
 
 def _refusal(errors: str, code: int | None, by_hand: str) -> PenstockError:

@@ -273,13 +273,19 @@ def test_dead_letters_have_a_button_and_what_cannot_be_replayed_is_refused_with_
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        ({"replayed": [], "replayed_before": [], "failed": {}}, "s: 0 dead letter(s) replayed"),
-        ({"replayed": [1, 2], "replayed_before": [0]}, "s: 2 dead letter(s) replayed, 1 had been before"),
+        (([], [], {}), "s: 0 dead letter(s) replayed"),
+        (([1, 2], [0], {}), "s: 2 dead letter(s) replayed, 1 had been before"),
         (
-            {"replayed": [1], "failed": {"3": "no", "4": "nor that"}},
+            ([1], [], {"3": "no", "4": "nor that"}),
             "s: 1 dead letter(s) replayed, 2 failed again; the one at offset 3: no",
         ),
     ],
 )
-def test_what_a_replay_did_is_one_sentence(told: dict[str, object], said: str) -> None:
-    assert describe("s", told) == said
+def test_what_a_replay_did_is_one_sentence_whatever_user_code_printed(
+    told: tuple[list[int], list[int], dict[str, str]], said: str
+) -> None:
+    output = json.dumps(dict(zip(("replayed", "replayed_before", "failed"), told, strict=True)), indent=2)
+
+    for printed in ("", "a print\n", "{\n", "{\n}\n"):
+        assert describe("s", printed + output + "\n") == said
+    assert [describe("s", each) for each in ("", "{", "{}", "[1]", "a print\n", "{\n}")] == [None] * 6
