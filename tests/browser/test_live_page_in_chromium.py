@@ -91,6 +91,8 @@ def test_the_keyboard_comes_to_the_content_and_to_wide_tables(browser: Browser, 
         expect(page.get_by_text("Skip to the content")).to_be_focused()
         page.keyboard.press("Enter")
         page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="3 dead letters")).to_be_focused()
+        page.keyboard.press("Tab")
 
         expect(page.locator(".scroll").first).to_be_focused()
 
