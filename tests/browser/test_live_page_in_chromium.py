@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 from tests.browser.visits import CONTRAST_MIN, LOW_CONTRAST, WIDTHS, Scheme, require_structure, visitor
-from tests.unit.web.shop import CONFIG, RULES, Shop, now_ms, served
+from tests.unit.web.shop import CONFIG, RULES, SPOLT, Shop, now_ms, served
 
 from penstock.ports.table_actions import Action, Stage, TableRequest
 from penstock.wiring.open import open_pipeline_state, open_table_actions
@@ -32,7 +32,7 @@ BROKEN_WORDS = """
 def live(tmp_path: Path) -> Iterator[tuple[Shop, str]]:
     """A pipeline that runs with something of everything that a page may show, and the URL of its page."""
     file = tmp_path / "shop.yaml"
-    file.write_text(CONFIG + RULES)
+    file.write_text(CONFIG + RULES + SPOLT)
     shop = Shop(file)
     with shop.held():
         shop.run()
@@ -41,6 +41,7 @@ def live(tmp_path: Path) -> Iterator[tuple[Shop, str]]:
         with closing(open_pipeline_state(shop.spec)) as state:
             state.stop_table("shopdb", "shop.places", "geometry is not carried", "leave it out", now_ms() - 90_000)
             state.save_table_lags("shopdb-to-warehouse", {"shop.orders": now_ms() - 75_000})
+        shop.link("big_orders", dead_letters=3)
         shop.link("objects", failures=1, failed_at_ms=now_ms() - 50_000, failure="a worker died")
         with served(shop) as client:
             yield shop, str(client.base_url)
@@ -90,6 +91,8 @@ def test_the_keyboard_comes_to_the_content_and_to_wide_tables(browser: Browser, 
         expect(page.get_by_text("Skip to the content")).to_be_focused()
         page.keyboard.press("Enter")
         page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="3 dead letters")).to_be_focused()
+        page.keyboard.press("Tab")
 
         expect(page.locator(".scroll").first).to_be_focused()
 
@@ -102,7 +105,9 @@ def test_the_page_is_whole_without_javascript(browser: Browser, live: tuple[Shop
         expect(page.locator(".charted path.line").first).to_be_attached()
 
 
-def test_a_table_is_paused_by_a_button_and_the_keyboard_stays_there(browser: Browser, live: tuple[Shop, str]) -> None:
+def test_a_table_is_paused_and_letters_are_replayed_by_buttons_and_the_keyboard_stays_there(
+    browser: Browser, live: tuple[Shop, str]
+) -> None:
     shop, url = live
     with visitor(browser) as page, closing(open_table_actions(shop.spec)) as actions:
         page.goto(url)
@@ -116,6 +121,13 @@ def test_a_table_is_paused_by_a_button_and_the_keyboard_stays_there(browser: Bro
         expect(page.get_by_role("button", name="Resume shop.orders at shopdb-to-warehouse")).to_be_focused()
         expect(page.get_by_role("button", name="Drop shop.orders at shopdb-to-warehouse")).to_be_visible()
         expect(page.locator(".trouble", has_text="somebody at the page paused it")).to_be_visible()
+
+        page.on("dialog", lambda dialog: dialog.accept())
+        replay = page.get_by_role("button", name="Replay the dead letters of big_orders")
+        replay.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#told")).to_contain_text("its private kafka does not answer yet", timeout=60_000)
+        expect(replay).to_be_focused()
 
 
 def test_nothing_is_dropped_without_a_yes(browser: Browser, live: tuple[Shop, str]) -> None:

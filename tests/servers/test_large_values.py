@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +19,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from tests.servers.chain import Chain, make_chain
 
 from penstock.core.snapshots import SnapshotOptions, Status
-from penstock.wiring.open import kafka_cluster
+from penstock.links.large_messages import large_folder
+from penstock.links.objects.large_retention import LargeRetention
+from penstock.wiring.open import kafka_cluster, open_object_store, open_topic_log
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
 
 if TYPE_CHECKING:
@@ -71,6 +75,21 @@ def insert_large(chain: Chain, row: int) -> None:
     """Write 1.4 million bytes that cannot be compressed."""
     with chain.cursor() as cursor:
         cursor.execute(LARGE, (row, os.urandom(HALF_BYTES), os.urandom(HALF_BYTES)))
+
+
+def require_swept(chain: Chain) -> int:
+    """Delete the files of large messages as if a month had passed since; how many there were."""
+    store = open_object_store(chain.spec)
+    keys = store.list(large_folder(chain.name))
+    now_ms = time.time_ns() // 1_000_000
+    with closing(open_topic_log(chain.spec)) as log:
+        retention = LargeRetention(chain.name, log, log, store, 0)
+        assert retention.sweep(now_ms) == 0
+        for key in keys:
+            os.utime(store.local_path(key) or "", (now_ms / 1000 - 30 * 86_400,) * 2)
+        assert retention.sweep(now_ms) == len(keys)
+    assert store.list(large_folder(chain.name)) == []
+    return len(keys)
 
 
 def told(chain: Chain) -> list[str]:
@@ -181,6 +200,7 @@ def test_with_large_values_in_the_object_store_every_row_comes_whole_and_no_tabl
     chain.write_objects()
     chain.load()
     assert chain.query("SELECT octet_length(a) FROM {schema}.large WHERE id = 7") == [(HALF_BYTES + 1,)]
+    assert require_swept(chain) > 4
 
 
 @pytest.mark.nightly

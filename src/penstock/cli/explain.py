@@ -8,6 +8,7 @@ from penstock.cli.explain_spolt import explain_spolt
 from penstock.config.places import lock_file, objects_url, state_file
 from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.secrets import is_set
+from penstock.config.sinks import DuckdbSinkSpec
 from penstock.config.specs import EMBEDDED_PARTS
 from penstock.links.transforms import open_salt
 from penstock.wiring.sink_kinds.table import sink_kind
@@ -193,9 +194,23 @@ def _notes(spec: PipelineSpec) -> Iterator[str]:
     for source in spec.sources:
         if not any(link.source == source.name for link in spec.links):
             yield f"No link begins at {source.name}: its changes go to Kafka and no further."
+    yield from _ambiguous_names(spec)
     for name in spec.secret_names():
         if not is_set(name):
             yield f"The environment variable {name} is not set here; penstock run needs it."
+
+
+def _ambiguous_names(spec: PipelineSpec) -> Iterator[str]:
+    """Name DuckDB files that are called like a schema in them: to DuckDB, a file's name is a database's."""
+    schemas = {source.name: [each.partition(".")[0] for each in source.tables] for source in spec.sources}
+    for link in spec.links:
+        sink = spec.sink(link.sink)
+        if isinstance(sink, DuckdbSinkSpec) and sink.path.stem in schemas[link.source]:
+            name = sink.path.stem
+            yield (
+                f"{sink.path.name} is called like the schema {name}, so to DuckDB's own shell {name}.orders is "
+                f"ambiguous: give the file another name, or type {name}.{name}.orders there."
+            )
 
 
 def _schematizer(spec: SchematizerSpec) -> str:

@@ -131,7 +131,9 @@ def _answers(questions: _Questions, origin: From, target: To, name: str | None) 
     pipeline = questions.ask(name, "A name for the pipeline", "--name", schema or "shop")
     path = None
     if "duckdb" in kinds:
-        path = questions.ask(target.path, "The DuckDB file", "--path", f"{pipeline}.duckdb")
+        # To DuckDB, the file's name is a database's: `shop.orders` would be ambiguous in shop.duckdb.
+        free = "target" if schema.casefold() == "warehouse" else "warehouse"
+        path = questions.ask(target.path, "The DuckDB file", "--path", f"{free}.duckdb")
     postgres = _target_login(questions, target, pipeline) if "postgres" in kinds else None
     return FirstFile(pipeline, kind, source, tables, path, postgres)
 

@@ -99,6 +99,8 @@ def serve(listen: ListenOptions, database: DatabaseOptions, security: SecurityOp
         users_file=security.users,
         limits=Limits(body_bytes=limits.body_bytes, body_seconds=limits.body_seconds),
         rates=Rates(rate, limits.burst or max(1, round(rate * _BURST_SECONDS))),
+        # By TLS no other site has a certificate for its name here.
+        is_on_loopback=is_loopback(listen.host) and not listen.behind_proxy and tls is None,
     )
     service = Service(
         database.read_url(),

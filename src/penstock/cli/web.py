@@ -24,10 +24,10 @@ def web(
     Without `web: {host: ...}` that is on loopback. `penstock run` does so by itself.
     This is for a pipeline that does not run, and for other machines that reach its
     state database. It starts nothing, but the page's buttons act on tables (pause,
-    skip, drop, snapshot) unless the file says `web: {actions: false}`.
+    skip, drop, snapshot) and replay dead letters unless the file says `web: {actions: false}`.
     """
     # The web server takes half a second to import, which --help need not wait for.
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.web.server import serve_page  # noqa: PLC0415
 
-    serve_page(load(file), f"penstock run {file}", port, lambda url: typer.echo(f"live page: {url}"))
+    serve_page(load(file), file, port, lambda url: typer.echo(f"live page: {url}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 class ObjectStore(Protocol):
@@ -37,6 +37,10 @@ class ObjectStore(Protocol):
 
     def list(self, prefix: str) -> Sequence[str]:
         """Every key in the folder `prefix` and below it, sorted; `prefix` ends at a slash of the key."""
+        ...
+
+    def written(self, prefix: str) -> Mapping[str, int]:
+        """When each file in the folder `prefix` and below it was written, in Unix ms of the store's clock."""
         ...
 
     def delete(self, keys: Sequence[str]) -> None:

@@ -118,7 +118,7 @@ def _protect(app: FastAPI, database: Database, protection: Protection) -> None:
     """Put what every request passes in front of the routes, the innermost first."""
     file = protection.users_file
     sign_in = SignIn(file, protection.failures) if file else None
-    app.add_middleware(Guarded, database=database, sign_in=sign_in, rates=protection.rates, limits=protection.limits)
+    app.add_middleware(Guarded, database=database, sign_in=sign_in, protection=protection)
     app.add_middleware(ContextInFront)
     app.add_middleware(SegmentsApart, roots=("v1", "ui", *ROOTS))
     app.add_middleware(ClientRequests)

@@ -21,15 +21,16 @@ from penstock.core.snapshots import SnapshotOptions
 from penstock.ports.table_actions import Action
 from penstock.schematizer.refusals import RefusedError
 from penstock.schematizer.security.rights import user_of
-from penstock.web.guard import refusal, require_to_act, require_to_act_somewhere
+from penstock.web.guard import may_act, refusal, require_to_act, require_to_act_somewhere
+from penstock.web.replays import LetterReplays
 from penstock.wiring.snapshots import ask_for_snapshots, source_of
 from penstock.wiring.table_requests import ask_for_action
 
 if TYPE_CHECKING:
     from fastapi import Request, Response
 
-    from penstock.config.specs import PipelineSpec
     from penstock.schematizer.security.access import User
+    from penstock.web.watcher import Watcher
 
 _log = structlog.get_logger()
 
@@ -37,12 +38,17 @@ _BODY_BYTES_MAX = 4096
 _BODY_SECONDS = 5.0
 _AT_ONCE = 2
 SNAPSHOT: Final = "snapshot"
-_ACTIONS = (SNAPSHOT, *Action)
+REPLAY: Final = "replay"
+_ACTIONS = (SNAPSHOT, REPLAY, *Action)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What somebody asks for: an `Action` at a link, or a snapshot, whose `link` is the table's source."""
+    """What somebody asks for.
+
+    An `Action` at a link; a snapshot, whose `link` is the table's source; or that dead letters be
+    replayed, of the spolt that is `link`.
+    """
 
     table: str
     link: str
@@ -50,11 +56,13 @@ class _Asked:
 
 
 class TableActionRoute:
-    """Takes requests for tables, a few at a time: each waits for the state database in a thread."""
+    """Takes requests, a few at a time: each waits for the state database in a thread, and one replays dead letters."""
 
-    def __init__(self, spec: PipelineSpec) -> None:
-        """Serve the pipeline of `spec`."""
-        self._spec = spec
+    def __init__(self, watcher: Watcher) -> None:
+        """Serve the pipeline that `watcher` watches."""
+        self._watcher = watcher
+        self._spec = watcher.spec
+        self._replays = LetterReplays(watcher.file)
         self._under_way = 0
 
     async def answer(self, request: Request) -> Response:
@@ -88,8 +96,35 @@ class TableActionRoute:
             return answer
         if asked is None:
             return _refuse(400, "this is no request for a table", "send table, link and action as JSON")
+        if asked.action == REPLAY:
+            return await self._replay(asked.link, user)
         require_to_act(user, self._spec, asked.link)
         return await asyncio.to_thread(self._ask, asked, user.name or "somebody")
+
+    async def _replay(self, spolt: str, user: User) -> Response:
+        # What comes of letters may be of any source.
+        for source in self._spec.sources:
+            require_to_act(user, self._spec, source.name)
+        try:
+            self._require_servers(spolt)
+            told = await self._replays.replay(spolt)
+        except PenstockError as error:
+            return _refuse(503 if error.retryable else 409, error.message, error.hint)
+        _log.info("dead letters were replayed at the page", spolt=spolt, user=user.name or "somebody", told=told)
+        return JSONResponse({"told": told})
+
+    def _require_servers(self, spolt: str) -> None:
+        """Raise UsageError for what is no spolt, and where the servers that a replay needs run with the pipeline."""
+        names = [each.name for each in self._spec.spolts]
+        if spolt not in names:
+            message = f'there is no spolt "{spolt[:80]}" in this pipeline'
+            raise UsageError(message, f"its spolts are: {', '.join(names) or 'none'}")
+        snapshot = self._watcher.snapshot
+        is_private = self._spec.is_embedded("kafka") or self._spec.is_embedded("schematizer")
+        if is_private and not (snapshot and snapshot.overview.is_running):
+            message = f"nobody runs {self._spec.pipeline}, and its broker and Schematizer run with it"
+            file = self._watcher.file
+            raise UsageError(message, f"type: penstock run {file}; or penstock deadletters replay {file} {spolt}")
 
     def _ask(self, asked: _Asked, user: str) -> Response:
         try:
@@ -109,11 +144,6 @@ class TableActionRoute:
             raise UsageError(message, f"send {source} as link")
         ask_for_snapshots(self._spec, [asked.table], SnapshotOptions())
         _log.info("a snapshot was asked for at the page", table=asked.table, user=user)
-
-
-def may_act(spec: PipelineSpec) -> bool:
-    """Whether the page offers actions."""
-    return spec.web is None or spec.web.actions
 
 
 def comes_from_the_page(request: Request) -> bool:

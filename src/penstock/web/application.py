@@ -63,7 +63,7 @@ def create_app(watcher: Watcher) -> FastAPI:
     async def readyz(request: Request) -> Response:
         return _answer(not_ready(watcher), tells=may_read(user_of(request.scope), watcher.spec))
 
-    app.add_route(ACTIONS, TableActionRoute(watcher.spec).answer, methods=["POST"])
+    app.add_route(ACTIONS, TableActionRoute(watcher).answer, methods=["POST"])
     app.mount("/events", Events(watcher))
     app.mount("/look", StaticFiles(packages=[("penstock.schematizer.web", "static")]))
     app.mount("/static", StaticFiles(packages=[("penstock.web", "static")]))

@@ -83,6 +83,11 @@ def may_read(user: User, spec: PipelineSpec) -> bool:
     return all(user.may_in(Role.READ, InNamespace(source.name)) for source in spec.sources)
 
 
+def may_act(spec: PipelineSpec) -> bool:
+    """Whether the page offers actions."""
+    return spec.web is None or spec.web.actions
+
+
 def may_act_somewhere(user: User) -> bool:
     """Whether there is a table that a user may act on."""
     return user.may_somewhere(Role.WRITE)

@@ -16,6 +16,7 @@ from penstock.web.watcher import Watcher
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+    from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
 
@@ -66,8 +67,8 @@ class PromptProtocol(PatientProtocol):
         self._watched = self.loop.call_later(self.read_seconds, self._look)
 
 
-def serve_page(spec: PipelineSpec, run_command: str, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `announce` gets the URL.
+def serve_page(spec: PipelineSpec, file: Path, port: int, announce: Callable[[str], None]) -> None:
+    """Serve the page of the pipeline that `file` describes, until SIGTERM or SIGINT; `announce` gets the URL.
 
     Raises UsageError for a port that cannot be had, a certificate and a users file that cannot work.
     """
@@ -77,7 +78,7 @@ def serve_page(spec: PipelineSpec, run_command: str, port: int, announce: Callab
         check_tls(tls)
     if web.users:
         read_users(web.users)
-    with listen(web.host, port) as listener, Watcher(spec, run_command) as watcher:
+    with listen(web.host, port) as listener, Watcher(spec, file) as watcher:
         announce(web.url(listener.getsockname()[1]))
         uvicorn.Server(web_settings(watcher)).run(sockets=[listener])
 

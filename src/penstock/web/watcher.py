@@ -11,7 +11,7 @@ import structlog
 
 from penstock.core.errors import PenstockError
 from penstock.ports.source_status import SourceStatus
-from penstock.web.actions import may_act
+from penstock.web.guard import may_act
 from penstock.web.metrics import describe_metrics
 from penstock.web.page import render_parts
 from penstock.web.snapshot import Snapshot
@@ -21,6 +21,7 @@ from penstock.wiring.zone_status import ZoneStatus, ask_zones, zone_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
     from types import TracebackType
 
     from penstock.config.specs import PipelineSpec
@@ -41,10 +42,10 @@ class Watcher:
     A server that is away keeps whoever asks it waiting, and the state must be told meanwhile.
     """
 
-    def __init__(self, spec: PipelineSpec, run_command: str) -> None:
-        """Watch the pipeline of `spec`, which `run_command` starts."""
+    def __init__(self, spec: PipelineSpec, file: Path) -> None:
+        """Watch the pipeline of `spec`, which `file` describes."""
         self.spec = spec
-        self._run_command = run_command
+        self.file = file
         self._stop = threading.Event()
         self._sources: Sequence[SourceStatus] = ()
         self._zones: Sequence[ZoneStatus] = ()
@@ -75,7 +76,7 @@ class Watcher:
         """Read once and render."""
         has_asked = self._has_asked_sources and self._has_asked_zones
         status = reader.read().with_answers(self._sources, self._zones)
-        overview = make_overview(self.spec, status, self._run_command)
+        overview = make_overview(self.spec, status, f"penstock run {self.file}")
         to_read = render_parts(overview, acts=False)
         parts = render_parts(overview) if may_act(self.spec) else to_read
         metrics = describe_metrics(overview).encode()

@@ -12,6 +12,7 @@ from penstock.config.sinks import DeltaSinkSpec
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.file_formats import FileFormat
 from penstock.links.objects.closing import BatchClosing
+from penstock.links.objects.large_retention import LargeRetention
 from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.retention import FileRetention
 from penstock.links.objects.write import FileRules
@@ -95,7 +96,7 @@ def batch_reader(spec: PipelineSpec) -> ReadBatches:
 
 
 def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> None:
-    """Delete files that are older than `objects.keep_hours` and loaded by every target.
+    """Delete files that are older than `objects.keep_hours` and loaded by every target, or that no topic names.
 
     What cannot be asked or deleted now waits for the next time: nothing stops for
     it, except for a newer instance, which raises FencedError.
@@ -105,8 +106,10 @@ def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> None:
     try:
         with closing(open_topic_log(spec)) as log:
             keep_ms = int(spec.objects.keep_hours * 3_600_000)
-            retention = FileRetention(spec.pipeline, log, batch_topic(spec), open_object_store(spec), keep_ms)
-            deleted = retention.sweep(publisher, sink_offsets(spec), time.time_ns() // 1_000_000)
+            objects, now_ms = open_object_store(spec), time.time_ns() // 1_000_000
+            large = LargeRetention(spec.pipeline, log, log, objects, keep_ms).sweep(now_ms)
+            retention = FileRetention(spec.pipeline, log, batch_topic(spec), objects, keep_ms)
+            deleted = retention.sweep(publisher, sink_offsets(spec), now_ms)
     except FencedError:
         raise
     except PenstockError as error:
@@ -114,3 +117,5 @@ def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> None:
     else:
         if deleted:
             _log.info("old files deleted", files=deleted, batches_before=publisher.record.files_from)
+        if large:
+            _log.info("files of large messages deleted that no topic names any more", files=large)

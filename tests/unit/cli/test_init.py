@@ -64,6 +64,17 @@ def test_it_asks_and_writes_a_file_that_loads(tmp_path: Path) -> None:
     assert (spec.pipeline, spec.sources[0].host, spec.sources[0].port) == ("shop", "db.example", 3306)
     assert (spec.sources[0].tables, [sink.name for sink in spec.sinks]) == (("shop.*", "shop2.a"), ["duckdb"])
     assert f"export SHOP_PASSWORD=...; then type: penstock check {file} --connect" in told
+    assert [sink.path.name for sink in spec.sinks if isinstance(sink, DuckdbSinkSpec)] == ["warehouse.duckdb"]
+    assert "ambiguous" not in told
+
+
+def test_a_duckdb_file_that_is_called_like_a_schema_in_it_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    init(file, answers="mysql\ndb\n\ncdc\nSHOP_PASSWORD\nshop.*\n\n\nshop.duckdb\n")
+
+    told = CliRunner().invoke(app, ["check", str(file)]).output
+
+    assert "shop.orders is ambiguous: give the file another name" in " ".join(told.split())
 
 
 def test_with_yes_it_asks_nothing_and_takes_options(tmp_path: Path) -> None:

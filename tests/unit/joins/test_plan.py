@@ -179,6 +179,63 @@ def test_a_join_that_cannot_be_made_is_refused(
     assert told in str(refused.value)
 
 
+CITIES = replace(BUSINESSES, join_keys=("city",))
+TEXTUAL = replace(REVIEW, columns=(*REVIEW.columns[:1], replace(REVIEW.columns[1], type=TEXT), *REVIEW.columns[2:]))
+OPTIONAL = replace(REVIEWS, is_optional=True)
+WHOLE = replace(REVIEWS, exclude=())
+KEYLESS = replace(REVIEWS, table=replace(REVIEW, key=()))
+PARTIAL = replace(REVIEWS, table=replace(REVIEW, partial_rows=True))
+STARRED = replace(
+    REVIEW, columns=tuple(replace(each, nullable=each.nullable and each.name != "stars") for each in REVIEW.columns)
+)
+BOTH_STARS = replace(BUSINESSES, aliases=(("city", "stars"),))
+NO_FIELD = replace(BUSINESSES, exclude=("street",))
+Joined = tuple[JoinInput, JoinInput, tuple[str, ...]]
+NUMBERS: tuple[str, ...] = ("review_id", "stars")
+
+
+@pytest.mark.parametrize(
+    ("refused", "hint", "mended"),
+    [
+        ((KEYLESS, BUSINESSES, ("biz_id",)), "user_review a primary key", (REVIEWS, BUSINESSES, ("biz_id",))),
+        ((PARTIAL, BUSINESSES, ("biz_id",)), "row_images: full", (REVIEWS, BUSINESSES, ("biz_id",))),
+        ((OPTIONAL, BUSINESSES, ("biz_id",)), "streams that may have no match", (BUSINESSES, OPTIONAL, ("biz_id",))),
+        ((REVIEWS, CITIES, ("biz_id",)), "join_keys of one kind", (REVIEWS, BUSINESSES, ("biz_id",))),
+        (
+            (REVIEWS, CITIES, ("biz_id",)),
+            "or change the type of a column",
+            (replace(REVIEWS, table=TEXTUAL), replace(CITIES, aliases=()), ("biz_id",)),
+        ),
+        (
+            (REVIEWS, BOTH_STARS, ("biz_id",)),
+            "another name in aliases",
+            (replace(REVIEWS, aliases=(("stars", "points"),)), BOTH_STARS, ("biz_id",)),
+        ),
+        (
+            (REVIEWS, BOTH_STARS, ("biz_id",)),
+            "or exclude it in exclude_fields",
+            (replace(REVIEWS, exclude=("content", "stars")), BOTH_STARS, ("biz_id",)),
+        ),
+        ((REVIEWS, NO_FIELD, ("biz_id",)), "its fields are: business_id, name", (REVIEWS, BUSINESSES, ("biz_id",))),
+        ((REVIEWS, BUSINESSES, ("place",)), "the output has: biz_id, stars, city", (REVIEWS, BUSINESSES, ("city",))),
+        ((WHOLE, BUSINESSES, NUMBERS), "leave it out of pkey", (WHOLE, BUSINESSES, ("review_id",))),
+        (
+            (WHOLE, BUSINESSES, NUMBERS),
+            "or make the column NOT NULL",
+            (replace(WHOLE, table=STARRED), BUSINESSES, NUMBERS),
+        ),
+    ],
+)
+def test_a_join_that_was_refused_can_be_made_when_its_hint_is_followed(
+    refused: Joined, hint: str, mended: Joined
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        plan(*refused)
+    assert hint in raised.value.hint
+
+    assert plan(*mended).output.columns
+
+
 @pytest.mark.parametrize("type_", [FloatType(64), DecimalType(10, 2)])
 def test_columns_of_types_that_are_not_compared_are_no_join_keys(type_: FloatType | DecimalType) -> None:
     odd = replace(BUSINESS, columns=(replace(column("business_id", nullable=False), type=type_), *BUSINESS.columns[1:]))

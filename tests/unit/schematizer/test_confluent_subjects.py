@@ -230,6 +230,7 @@ def test_configs_that_we_would_not_act_on_are_refused(registry: httpx.Client) ->
 
     assert response.status_code == 422
     assert "alias" in response.json()["message"]
+    assert "POST /associations" in response.json()["hint"]
     assert refusal(registry.get("/config/s")) == (404, 40408)
 
 

@@ -236,6 +236,23 @@ def test_anybody_may_read_where_that_is_wanted(home: Path, tokens: dict[str, str
         assert client.put("/config", json={"compatibility": "NONE"}, headers=token).status_code == 200
 
 
+def test_where_everybody_may_read_no_site_has_its_own_name_lead_here(
+    home: Path, tokens: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "users.yaml"
+    file.write_text("anonymous: read\n" + (home / "users.yaml").read_text())
+    token = {"Authorization": f"Bearer {tokens['ada']}"}
+    with served(f"sqlite:///{tmp_path}/open.db", Protection(file, is_on_loopback=True)) as client:
+        foreign = client.get("/subjects", headers={"Host": "evil.example"})
+        ours = client.get("/subjects", headers={"Host": "localhost:8081"})
+        signed_in = client.get("/subjects", headers={"Host": "evil.example", **token})
+    with served(f"sqlite:///{tmp_path}/open.db", Protection(file)) as client:
+        elsewhere = client.get("/subjects", headers={"Host": "registry.example"})
+
+    assert [each.status_code for each in (foreign, ours, signed_in, elsewhere)] == [403, 200, 200, 200]
+    assert "--behind-proxy ADDRESS" in foreign.json()["hint"]
+
+
 def test_a_changed_users_file_holds_at_once_and_a_broken_one_does_not(tmp_path: Path) -> None:
     file = tmp_path / "users.yaml"
     put_user(file, "ada", PASSWORD, (GrantEntry(role=Role.READ),))

@@ -48,6 +48,11 @@ RULES = """\
 police: {rules: [{topics: "*", retention: 30d}]}
 """
 
+SPOLT = """\
+spolts:
+  - {name: big_orders, function: "code:big", from: shopdb.shop.orders, to: {topic: big_orders, schema: same}}
+"""
+
 LINKS = ("shopdb", "objects", "shopdb-to-warehouse")
 
 
@@ -155,7 +160,7 @@ class HastyProtocol(PromptProtocol):
 @contextlib.contextmanager
 def served(shop: Shop) -> Iterator[httpx.Client]:
     """A client of the page, which a thread of this process serves."""
-    with socket.create_server(("127.0.0.1", 0)) as listener, Watcher(shop.spec, f"penstock run {shop.file}") as watcher:
+    with socket.create_server(("127.0.0.1", 0)) as listener, Watcher(shop.spec, shop.file) as watcher:
         server = uvicorn.Server(web_settings(watcher, HastyProtocol))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -32,7 +32,7 @@ def status(shop: Shop) -> Mapping[str, Any]:
 def look(shop: Shop) -> tuple[Mapping[str, float], str]:
     """Metrics and the page's parts, as of now."""
     with StatusReaderOf(shop) as reader:
-        snapshot = Watcher(shop.spec, f"penstock run {shop.file}").look(reader)
+        snapshot = Watcher(shop.spec, shop.file).look(reader)
     lines = [line for line in snapshot.metrics.decode().splitlines() if not line.startswith("#")]
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}, "".join(snapshot.parts.values())
 
@@ -265,7 +265,7 @@ def test_a_mistake_of_ours_is_told_and_the_page_goes_on_after_it(shop: Shop, mon
         broken.setattr("penstock.web.watcher.make_overview", fail)
         broken.setattr("penstock.web.watcher._SOURCES_SECONDS", 0.2)
         broken.setattr("penstock.web.watcher._ZONES_SECONDS", 0.2)
-        watcher = Watcher(shop.spec, "penstock run")
+        watcher = Watcher(shop.spec, shop.file)
         with watcher:
             until(lambda: watcher._sources)
             told = watcher._sources[0].unanswered

@@ -90,13 +90,14 @@ def test_who_may_only_read_gets_403_for_every_action_and_nothing_changes(shop: S
     shop.run()
     with served(shop) as client:
         headers = {**own(client), **users["reader"]}
-        actions = ("pause", "resume", "skip", "drop", "snapshot")
+        actions = ("pause", "resume", "skip", "drop", "snapshot", "replay")
         answers = [client.post("/tables", json={**PAUSE, "action": each}, headers=headers) for each in actions]
 
-    assert [each.status_code for each in answers] == [403] * 5
+    assert [each.status_code for each in answers] == [403] * 6
     assert (requests(shop), read_status(shop.spec).snapshots) == ([], [])
 
 
+WRITERS = ("writer", "of-shopdb")
 OTHER_SOURCE = """\
 sources:
   - {name: hr, kind: mysql, host: 127.0.0.1, port: 1, user: cdc, password_env: SHOP_PASSWORD, tables: [hr.*]}
@@ -112,8 +113,12 @@ def test_a_role_in_one_source_asks_for_no_snapshot_of_a_table_of_another(shop: S
     with served(shop) as client:
         headers = {**own(client), **users["of-shopdb"]}
         answers = [client.post("/tables", json={**ask, "link": each}, headers=headers) for each in ("shopdb", "hr")]
+        body = {"table": "", "link": "big_orders", "action": "replay"}
+        replayed = [client.post("/tables", json=body, headers={**own(client), **users[each]}) for each in WRITERS]
 
     assert [each.status_code for each in answers] == [409, 403]
+    # What a spolt makes may be of any source: who may act in one alone is refused before anything is looked up.
+    assert [each.status_code for each in replayed] == [409, 403]
     assert "hr.salaries is a table of hr, and not of shopdb" in answers[0].json()["error"]
     assert read_status(shop.spec).snapshots == []
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.web.shop import served, until
+from tests.unit.web.shop import SPOLT, served, until
 from tests.unit.web.test_endpoints import look, status
 from typer.testing import CliRunner
 
@@ -16,12 +16,14 @@ from penstock.cli.main import app
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.snapshots import SnapshotOptions
 from penstock.ports.table_actions import Action, SkippedChange, Stage, TableRequest
+from penstock.web.replays import describe
 from penstock.wiring.open import open_pipeline_state, open_table_actions
 from penstock.wiring.pipeline_status import read_status
 from penstock.wiring.snapshots import ask_for_snapshots
 from penstock.wiring.table_requests import ask_for_action
 
 if TYPE_CHECKING:
+    import httpx
     from tests.unit.web.shop import Shop
 
 LINK = "shopdb-to-warehouse"
@@ -243,3 +245,47 @@ def test_a_page_that_only_shows_has_no_buttons_and_takes_no_requests(shop: Shop)
 
     assert "data-action" not in page
     assert (answer.status_code, requests(shop)) == (403, [])
+
+
+def replay(client: httpx.Client, spolt: str) -> httpx.Response:
+    body = {"table": "", "link": spolt, "action": "replay"}
+    return client.post("/tables", json=body, headers={"Origin": str(client.base_url).rstrip("/")})
+
+
+def test_dead_letters_have_a_button_and_what_cannot_be_replayed_is_refused_with_what_to_type(shop: Shop) -> None:
+    shop.file.write_text(shop.file.read_text() + SPOLT)
+    shop.run()
+    shop.link("big_orders", dead_letters=3)
+    with served(shop) as client:
+        page = client.get("/").text
+        stopped = [replay(client, name) for name in ("no_such", "big_orders")]
+
+    assert 'data-action="replay" data-table="" data-link="big_orders"' in page
+    assert [each.status_code for each in stopped] == [409] * 2
+    assert (stopped[0].json()["error"], stopped[0].json()["hint"]) == (
+        'there is no spolt "no_such" in this pipeline',
+        "its spolts are: big_orders",
+    )
+    assert stopped[1].json()["error"] == "nobody runs shop, and its broker and Schematizer run with it"
+    assert f"penstock deadletters replay {shop.file} big_orders" in stopped[1].json()["hint"]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (([], [], {}), "s: 0 dead letter(s) replayed"),
+        (([1, 2], [0], {}), "s: 2 dead letter(s) replayed, 1 had been before"),
+        (
+            ([1], [], {"3": "no", "4": "nor that"}),
+            "s: 1 dead letter(s) replayed, 2 failed again; the one at offset 3: no",
+        ),
+    ],
+)
+def test_what_a_replay_did_is_one_sentence_whatever_user_code_printed(
+    told: tuple[list[int], list[int], dict[str, str]], said: str
+) -> None:
+    output = json.dumps(dict(zip(("replayed", "replayed_before", "failed"), told, strict=True)), indent=2)
+
+    for printed in ("", "a print\n", "{\n", "{\n}\n"):
+        assert describe("s", printed + output + "\n") == said
+    assert [describe("s", each) for each in ("", "{", "{}", "[1]", "a print\n", "{\n}")] == [None] * 6

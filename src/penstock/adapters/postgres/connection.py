@@ -57,7 +57,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     (
         (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName),
         SinkError,
-        "does not let us in",
+        "refused the login",
         _LOGIN_HINT,
     ),
     (
@@ -185,7 +185,7 @@ def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         # What is refused while connecting comes without its code.
         if any(refused in cause for refused in _LOGIN_REFUSED):
-            return SinkError(f"{server} does not let us in: {cause}", _LOGIN_HINT)
+            return SinkError(f"{server} refused the login: {cause}", _LOGIN_HINT)
         return UnavailableError(f"{server} is away: {cause}", _AWAY_HINT)
     code = error.sqlstate
     if code is not None and not code.startswith(_OF_THE_SERVER):

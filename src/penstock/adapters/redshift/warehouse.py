@@ -99,7 +99,7 @@ class RedshiftWarehouse:
         """Connect. Transactions with the same state tables take turns, wherever they run.
 
         Raises UnavailableError for a cluster that is away and SinkError for one
-        that does not let us in.
+        that refuses the login.
         """
         self._cluster = cluster
         self._loads = loads

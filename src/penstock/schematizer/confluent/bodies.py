@@ -25,6 +25,9 @@ from penstock.schematizer.storage.models import Schema, SubjectVersion
 _VERSION_MAX = (1 << 31) - 1
 _ID_MAX = (1 << 31) - 1
 _NOT_KEPT = frozenset({"alias", "defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet"})
+_ALIAS_HINT = (
+    "leave `alias` out; a topic that is to go by the subject of another name has an association: POST /associations"
+)
 T = TypeVar("T")
 
 
@@ -111,7 +114,9 @@ class ConfigBody(BaseModel):
         lost = [name for name, value in (self.model_extra or {}).items() if value is not None and name in _NOT_KEPT]
         if lost:
             message = f"this registry does not act on {', '.join(lost)}"
-            hint = "send `compatibility`, `normalize` and `compatibilityGroup` alone"
+            hint = (
+                _ALIAS_HINT if "alias" in lost else "send `compatibility`, `normalize` and `compatibilityGroup` alone"
+            )
             raise RefusedError(Code.INVALID_REQUEST, message, hint)
         config = Config(self._level(), self.normalize, self.group)
         if config == Config():

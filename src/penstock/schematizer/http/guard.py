@@ -23,8 +23,7 @@ from penstock.schematizer.security.rights import USER, Rights
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from penstock.schematizer.http.limits import Limits
-    from penstock.schematizer.security.rates import Rates
+    from penstock.schematizer.http.protection import Protection
     from penstock.schematizer.security.sign_in import SignIn
     from penstock.schematizer.storage.database import Database
 
@@ -33,18 +32,20 @@ _ALLOWED_MAX = 10_000
 _ALLOWED_SECONDS = 5.0
 _FROM_HERE = frozenset({"same-origin", "none"})
 _HOST_HINT = "ask for 127.0.0.1; or give it users; a proxy in front of it sends Host: 127.0.0.1"
+_ANONYMOUS_HOST_HINT = "ask for 127.0.0.1; or sign in; for a proxy in front of it add --behind-proxy ADDRESS"
 
 
 class Guarded:
     """Lets requests through to those who may send them. Without a `sign_in`, everybody may."""
 
-    def __init__(self, app: ASGIApp, database: Database, sign_in: SignIn | None, rates: Rates, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, database: Database, sign_in: SignIn | None, protection: Protection) -> None:
         """Stand before `app`, behind what keeps the segments of paths apart."""
         self._app = app
         self._database = database
         self._sign_in = sign_in
-        self._rates = rates
-        self._bodies = Bodies(limits)
+        self._rates = protection.rates
+        self._bodies = Bodies(protection.limits)
+        self._is_on_loopback = protection.is_on_loopback
         self._allowed: dict[tuple[User, Demand], float] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,6 +60,8 @@ class Guarded:
                 check_host(headers)
             check_origin(scope["method"], headers)
             user = await self._signed_in(scope, headers)
+            if self._is_on_loopback and not user.name:
+                check_host(headers, _ANONYMOUS_HOST_HINT)
             scope[USER] = user
             # Nobody who has not signed in makes us hold a body.
             body = await self._bodies.read(scope, receive)
@@ -129,7 +132,7 @@ def _forbidden(user: User, demand: Demand) -> RefusedError:
 def check_host(headers: dict[bytes, bytes], hint: str = _HOST_HINT) -> None:
     """Refuse what a page of another site may have sent by a name of its own that leads here (DNS rebinding).
 
-    Where everybody may do everything, the name in the Host header is all that tells such a request.
+    Where nobody signs in, the name in the Host header is all that tells such a request.
     """
     told = headers.get(b"host", b"").decode("latin-1")
     try:

@@ -50,12 +50,17 @@ async function act(button) {
   const question = {
     drop: `${link} will forget how far ${table} is loaded, and load no more of it until a snapshot with --full-refresh. Drop it?`,
     snapshot: `All rows of ${table} will be read again at the source, while changes go on. Begin?`,
+    replay: `The code of ${link} will run again on each dead letter that was not replayed yet, and what comes of it is published. Begin?`,
     skip: `The change at which ${table} stopped at ${link} will be passed over, and kept with its reason. Skip it?`,
   }[action];
   const name = JSON.stringify([action, table, link]);
   if (underWay.has(name) || (question && !window.confirm(question))) return;
   underWay.add(name);
   let text;
+  if (action === "replay") {
+    told.textContent = `${link}: its dead letters are being replayed.`;
+    told.hidden = false;
+  }
   try {
     const answer = await fetch("/tables", {
       method: "POST",
