@@ -113,7 +113,7 @@ def test_of_many_runs_those_without_news_cost_a_query_for_each_round(
         due.run(runs)
 
     assert file.fetch("SELECT COUNT(*) FROM mart.copied") == [(tables + rounds // 10,)]
-    # A round asks once. Each run in ten of them reads places, loads, columns, the end and counts, and writes rows and place.
+    # A round asks once. A run in each tenth reads places, loads, columns, end and counts, and writes rows and place.
     assert file.statements - 1 == rounds + rounds // 10 * 8
 
 
