@@ -51,7 +51,7 @@ def run_tasks_once(spec: PipelineSpec) -> PenstockError | None:
     for sink in sinks_with_tasks(spec):
         due = TaskRound(spec, sink)
         with closing(open_tasks(spec, sink)) as runs:
-            due.run(runs)
+            due.run(runs, time.monotonic())
         first = first or next(iter(due.errors.values()), None)
     return first
 
@@ -84,12 +84,11 @@ class TaskRound:
         self.errors: dict[str, PenstockError] = {}
         self._waits = True
 
-    def run(self, runs: TaskRuns) -> float:
-        """Run what is due and has something to do; return in how many seconds to do it again.
+    def run(self, runs: TaskRuns, now: float) -> float:
+        """Run what is due at `now` (seconds that only grow) and has something to do; return when to do it again.
 
         Raises UnavailableError where the target is away, which is no task's failure.
         """
-        now = time.monotonic()
         due = find_due(self._tasks, self._checked_at, now)
         loads = runs.loads()
         if self._waits:
@@ -99,7 +98,7 @@ class TaskRound:
                 self._run(runs, task, loads)
             if task.name in due:
                 self._checked_at[task.name] = now
-        return min(seconds_to_next(self._tasks, self._checked_at, time.monotonic()), _PAUSE_SECONDS_MAX)
+        return now + min(seconds_to_next(self._tasks, self._checked_at, now), _PAUSE_SECONDS_MAX)
 
     def wait(self, error: PenstockError) -> None:
         """Tell of every task that it waits for the target; `run` takes it back."""
@@ -182,7 +181,8 @@ class MicroBatches(BackgroundThread):
         try:
             if self._runs is None:
                 self._runs = open_tasks(self._spec, self._sink)
-            return self._round.run(self._runs)
+            next_ = self._round.run(self._runs, time.monotonic())
+            return max(0.0, next_ - time.monotonic())
         except PenstockError:
             self._close()
             raise

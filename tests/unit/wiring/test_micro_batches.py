@@ -11,7 +11,6 @@ from penstock.adapters.duckdb.warehouse import DuckdbWarehouse
 from penstock.config.load import parse
 from penstock.config.sinks import DuckdbSinkSpec
 from penstock.links.warehouse.micro_batches import TaskRuns
-from penstock.wiring import micro_batches
 from penstock.wiring.health import find_problems, is_healthy
 from penstock.wiring.micro_batches import MicroBatches, TaskRound, open_tasks, run_tasks_once
 from penstock.wiring.open import open_pipeline_state
@@ -91,26 +90,23 @@ def load(file: Counted, table: str, row: int) -> None:
 
 @pytest.mark.parametrize(("tables", "rounds"), [(5, 20), pytest.param(50, 100, marks=pytest.mark.nightly)])
 def test_of_many_runs_those_without_news_cost_a_query_for_each_round(
-    tmp_path: Path, file: Counted, monkeypatch: pytest.MonkeyPatch, tables: int, rounds: int
+    tmp_path: Path, file: Counted, tables: int, rounds: int
 ) -> None:
     names = [f"t{number}" for number in range(tables)]
     spec = pipeline(tmp_path, *(COPY.format(name=name, into="copied") for name in names))
-    now = 0.0
-    monkeypatch.setattr(micro_batches.time, "monotonic", lambda: now)
     for name in names:
         load(file, name, 1)
     due, runs = TaskRound(spec, sink_of(spec)), TaskRuns(file, "shop")
     runs.start()
-    due.run(runs)
+    due.run(runs, 0.0)
     assert file.fetch("SELECT COUNT(*) FROM mart.copied") == [(tables,)]
 
     file.statements = 0
     for number in range(rounds):
-        now += 1
         if number % 10 == 9:
             load(file, names[number % tables], number)
             file.statements -= 4
-        due.run(runs)
+        assert due.run(runs, 1.0 + number) == 2.0 + number
 
     assert file.fetch("SELECT COUNT(*) FROM mart.copied") == [(tables + rounds // 10,)]
     # A round asks once. A run in each tenth reads places, loads, columns, end and counts, and writes rows and place.
@@ -129,8 +125,7 @@ def test_a_task_that_fails_is_told_and_suspended_and_the_others_go_on_until_it_i
     due, runs = TaskRound(spec, sink_of(spec)), open_tasks(spec, sink_of(spec))
     for number in range(2, 5):
         load(file, "bad", number)
-        due._checked_at.clear()
-        due.run(runs)
+        due.run(runs, float(number))
     assert told(spec) == [("tasks of wh, bad", "the task is suspended: it failed 2 times in a ")]
     runs.close()
 
