@@ -271,6 +271,28 @@ def test_a_load_that_ends_before_any_of_its_statements_goes_on_and_lands_nothing
     assert cuts > 30
 
 
+@pytest.mark.nightly
+def test_few_rows_of_several_tables_land_together_and_once_wherever_that_is_cut(
+    landed: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain, tables = landed.chain, ["t0", "t1", "t2"]
+    for table in tables:
+        chain.write(f"CREATE TABLE {table} ({_COLUMNS})", f"INSERT INTO {table} VALUES (1, {_ROW})")
+    chain.start()
+    chain.carry()
+    for table in tables:
+        chain.write(f"INSERT INTO {table} VALUES (2, {_ROW}), (3, {_ROW})", f"DELETE FROM {table} WHERE id = 1")
+
+    statements = load_with_cuts(chain, monkeypatch)
+    landed.merge()
+
+    for table in tables:
+        landed.agrees(table)
+        assert len(landed.messages(table)) == len(set(landed.messages(table)))
+    # BEGIN, one for each table, four for how far they are, COMMIT; and four for how far the link is.
+    assert statements == 2 + len(tables) + 4 + 4
+
+
 def load_with_cuts(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> int:
     """Load what there is, cut before the first statement, then before the second and so on, until nothing is left."""
     chain.capture()

@@ -220,13 +220,13 @@ class LandingSink:
         """Make what a table is made of; refuse a public table that somebody else made."""
         statements = plan_table(self._zone, schema)
         ours = self._database.columns(self._zone.schema, str(schema.table))
-        if not ours and self._database.columns(schema.table.schema, schema.table.name):
+        there = self._database.columns(schema.table.schema, schema.table.name)
+        if there and not ours:
             reason = "the target has a table of this name that is not ours"
             raise _stopped(schema.table, reason, "drop or rename that table, or load this one into another database")
         target = TargetTable("", schema)
-        path = target.path(self._database.dialect)
-        probe = f"SELECT 1 FROM {path} LIMIT 1"  # noqa: S608 - the name is quoted
-        if self._database.columns(schema.table.schema, schema.table.name) and not self._database.fetch(probe):
+        probe = f"SELECT 1 FROM {target.path(self._database.dialect)} LIMIT 1"  # noqa: S608 - the name is quoted
+        if there and not self._database.fetch(probe):
             # It may have been made ahead of the first rows, for a later schema than theirs.
             self._run(plan_drop(self._database.dialect, target))
         self._run(statements)
