@@ -10,6 +10,7 @@ from penstock.bench.bench import Bench
 from penstock.bench.capture.latency import percentile
 from penstock.bench.figure import Figure, Series
 from penstock.bench.meter import Meter
+from penstock.bench.snowflake.tasks import measure_tasks
 from penstock.bench.snowflake.zone import SCHEDULE_SECONDS, BenchZone, Looker, Writer
 from penstock.bench.versions import python_versions
 
@@ -132,4 +133,5 @@ def _versions(_: Lab) -> Mapping[str, str]:
     return python_versions(("penstock", "pyspark", "snowflake-connector-python", "psycopg"))
 
 
-SNOWFLAKE: Final = Bench("snowflake", {"fresh": measure_fresh, "rounds": measure_rounds}, _versions, seconds=600)
+_PARTS: Final = {"fresh": measure_fresh, "rounds": measure_rounds, "tasks": measure_tasks}
+SNOWFLAKE: Final = Bench("snowflake", _PARTS, _versions, seconds=600)
