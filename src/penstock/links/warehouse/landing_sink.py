@@ -174,15 +174,21 @@ class LandingSink:
 
     def _bring(self, table: TableId, step: Step, schema: TableSchema, state: TableState) -> int:
         """Land the rows of a step in the open transaction, and return how many changes they are."""
-        changes = 0
+        counts: list[int] = []
+        if any(piece.batch.rows for piece in step.pieces):
+            # Batches of few rows are one statement.
+            self._land(table, self._messages(step, schema, counts))
+        self._remember(table, step, state)
+        return sum(counts)
+
+    def _messages(self, step: Step, schema: TableSchema, counts: list[int]) -> Iterator[str]:
+        """Yield the messages of a step, and add to `counts` how many changes each of its batches is."""
         for piece in step.pieces:
             rows = read_pieces(self._objects, schema, [piece])
             if rows is not None:
                 _require_whole_inserts(schema, rows)
-                self._land(table, require_fitting(schema, render_rows(schema, piece.batch, rows)))
-                changes += count_changes(rows)
-        self._remember(table, step, state)
-        return changes
+                yield from require_fitting(schema, render_rows(schema, piece.batch, rows))
+                counts.append(count_changes(rows))
 
     def _land(self, table: TableId, messages: Iterator[str]) -> None:
         copied = self._database.copied(messages)
