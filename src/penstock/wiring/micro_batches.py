@@ -83,6 +83,7 @@ class TaskRound:
         self._failures: dict[str, int] = {}
         self.errors: dict[str, PenstockError] = {}
         self._waits = True
+        self._noted: set[str] | None = None
 
     def run(self, runs: TaskRuns, now: float) -> float:
         """Run what is due at `now` (seconds that only grow) and has something to do; return when to do it again.
@@ -93,6 +94,7 @@ class TaskRound:
         loads = runs.loads()
         if self._waits:
             self._go_on()
+        self._note({task.name for task in self._tasks if task.stream and str(task.stream) not in loads})
         for task in self._tasks:
             if task.name in due or (task.after and not any(name in self.errors for name in task.after)):
                 self._run(runs, task, loads)
@@ -107,6 +109,19 @@ class TaskRound:
             for task in self._tasks:
                 told = f"the task waits: {error.message}"
                 state.stop_table(self._link, task.name, told, error.hint, time.time_ns() // 1_000_000)
+
+    def _note(self, waiting: set[str]) -> None:
+        """Say which tasks read a table that nothing was ever loaded into: its name may be a mistake."""
+        if waiting == self._noted:
+            return
+        with closing(open_pipeline_state(self._spec)) as state:
+            for task in self._tasks:
+                if task.name in waiting:
+                    note = f"it waits for the first rows of {task.stream}; is that what the sink calls the table?"
+                    state.note_table(self._link, task.name, note)
+                elif self._noted is None or task.name in self._noted:
+                    state.note_table(self._link, task.name, "")
+        self._noted = waiting
 
     def _go_on(self) -> None:
         with closing(open_pipeline_state(self._spec)) as state:

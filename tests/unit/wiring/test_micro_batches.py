@@ -136,6 +136,18 @@ def test_a_task_that_fails_is_told_and_suspended_and_the_others_go_on_until_it_i
     assert file.fetch("SELECT id FROM mart.copied") == [(1,)]
 
 
+def test_a_task_whose_table_never_got_a_row_is_told_and_not_any_more_when_it_has(tmp_path: Path, file: Counted) -> None:
+    spec = pipeline(tmp_path, COPY.format(name="one", into="copied"))
+    run_tasks_once(spec)
+    with closing(StatusReader(spec)) as reader:
+        assert [(t.table, t.hint) for t in reader.read().tables if t.hint] == [
+            ("one", "it waits for the first rows of app.one; is that what the sink calls the table?")
+        ]
+        load(file, "one", 1)
+        run_tasks_once(spec)
+        assert [t.table for t in reader.read().tables if t.hint] == []
+
+
 def told(spec: PipelineSpec) -> list[tuple[str, str]]:
     """What `penstock status` says of tasks."""
     with closing(StatusReader(spec)) as reader:
