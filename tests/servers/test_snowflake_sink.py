@@ -271,6 +271,45 @@ def test_a_load_that_ends_before_any_of_its_statements_goes_on_and_lands_nothing
     assert cuts > 30
 
 
+@pytest.mark.nightly
+def test_few_rows_of_several_tables_land_together_and_once_wherever_that_is_cut(
+    landed: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain, tables = landed.chain, ["t0", "t1", "t2"]
+    for table in tables:
+        chain.write(f"CREATE TABLE {table} ({_COLUMNS})", f"INSERT INTO {table} VALUES (1, {_ROW})")
+    chain.start()
+    chain.carry()
+    for table in tables:
+        chain.write(f"INSERT INTO {table} VALUES (2, {_ROW}), (3, {_ROW})", f"DELETE FROM {table} WHERE id = 1")
+
+    load_with_cuts(chain, monkeypatch)
+    for table in tables:
+        chain.write(f"INSERT INTO {table} VALUES (4, {_ROW})")
+    begun = transactions_of(chain, monkeypatch)
+    landed.merge()
+
+    for table in tables:
+        landed.agrees(table)
+        assert len(landed.messages(table)) == len(set(landed.messages(table)))
+    # One for all tables, and one for how far the link is.
+    assert begun == 2
+
+
+def transactions_of(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Bring over what there is, and return how many transactions that took in the target."""
+    run, seen = SnowflakeDatabase.run, list[str]()
+
+    def note(self: SnowflakeDatabase, statement: str, values: Sequence[Value] = ()) -> None:
+        seen.append(statement)
+        run(self, statement, values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SnowflakeDatabase, "run", note)
+        chain.carry()
+    return sum(statement.startswith("BEGIN") for statement in seen)
+
+
 def load_with_cuts(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> int:
     """Load what there is, cut before the first statement, then before the second and so on, until nothing is left."""
     chain.capture()

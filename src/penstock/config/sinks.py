@@ -16,15 +16,17 @@ from penstock.config.rules import (  # noqa: TC001 - pydantic reads them from fi
     WebUrl,
 )
 from penstock.config.spec import Name, Port, Spec, Text, TlsSpec
+from penstock.config.tasks import Tasks  # noqa: TC001 - as above
 from penstock.core.patterns import TablePatterns
 
 
 class DuckdbSinkSpec(Spec):
-    """A DuckDB file, which Penstock alone writes."""
+    """A DuckDB file, which Penstock alone writes. `tasks` run in it."""
 
     name: Name
     kind: Literal["duckdb"]
     path: Path
+    tasks: Tasks = ()
 
     @property
     def secret_names(self) -> frozenset[str]:
@@ -41,7 +43,7 @@ class PostgresSinkSpec(Spec):
 
     Without `tls` the connection is encrypted where the server offers it, and
     nobody looks at the server's certificate. So many tables as it has
-    `connections` are loaded side by side.
+    `connections` are loaded side by side. `tasks` run in it.
     """
 
     name: Name
@@ -53,6 +55,7 @@ class PostgresSinkSpec(Spec):
     password_env: EnvironmentName
     tls: TlsSpec | None = None
     connections: Annotated[int, Field(strict=True, ge=1, le=16)] = 2
+    tasks: Tasks = ()
 
     @property
     def secret_names(self) -> frozenset[str]:

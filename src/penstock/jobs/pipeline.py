@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from typing import TYPE_CHECKING
 
 from penstock.jobs.join_link import JoinLink
@@ -13,6 +13,7 @@ from penstock.links.spolts.spec import spolt_job
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.heartbeat import Heartbeats
 from penstock.wiring.identity import claim_state
+from penstock.wiring.micro_batches import MicroBatches, run_tasks_once, sinks_with_tasks
 from penstock.wiring.mirror import Conditions, Mirror
 from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.refresh_mirror import RefreshMirror
@@ -48,12 +49,15 @@ def run_pipeline(run: PipelineRun, runner: Runner) -> None:
             _heartbeats(run, epoch, state),
             plan_audits(run),
             _police(run),
+            _tasks(run),
         ):
             first: PenstockError | None = None
             for stage in plan_stages(run, runner, epoch, state):
                 # What a link that gives up has brought in before is carried all the same.
                 error = runner.run(run, stage, conditions)
                 first = first or error
+            if run.once and run.only is None:
+                first = first or run_tasks_once(run.spec)
             if first is not None:
                 raise first
 
@@ -74,6 +78,14 @@ def plan_audits(run: PipelineRun) -> AbstractContextManager[object]:
 def _police(run: PipelineRun) -> AbstractContextManager[object]:
     """Keep topics as the file says while the whole pipeline runs, which it does under the leader's lock alone."""
     return nullcontext() if run.once or run.only is not None else ScheduledPolice(run.spec)
+
+
+def _tasks(run: PipelineRun) -> AbstractContextManager[object]:
+    """Run the tasks of sinks by their schedules while the whole pipeline runs; once through, they come behind all."""
+    beside = ExitStack()
+    for sink in sinks_with_tasks(run.spec) if not run.once and run.only is None else ():
+        beside.enter_context(MicroBatches(run.spec, sink))
+    return beside
 
 
 def plan_stages(run: PipelineRun, runner: Runner, epoch: int, state: State) -> Sequence[Sequence[Link]]:

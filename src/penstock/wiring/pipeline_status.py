@@ -14,6 +14,7 @@ from penstock.ports.history import DAY, HOUR
 from penstock.wiring.audits import named_audits, open_results, overdue_audits
 from penstock.wiring.carried_requests import carried_requests
 from penstock.wiring.identity import own_identity, require_identity
+from penstock.wiring.micro_batches import sinks_with_tasks, tasks_link
 from penstock.wiring.open import (
     OBJECTS_LINK,
     open_history,
@@ -130,7 +131,7 @@ class StatusReader:
         """Connect to nothing yet."""
         self._spec = spec
         self._opened: _Opened | None = None
-        self._names = frozenset(link_names(spec))
+        self._names = frozenset([*link_names(spec), *(tasks_link(sink.name) for sink in sinks_with_tasks(spec))])
         self._day_samples: Mapping[str, Sequence[Sample]] = {}
         self._day_until_ms = 0
 

@@ -10,6 +10,7 @@ from penstock.bench.bench import Bench
 from penstock.bench.capture.latency import percentile
 from penstock.bench.figure import Figure, Series
 from penstock.bench.meter import Meter
+from penstock.bench.snowflake.tasks import measure_tasks
 from penstock.bench.snowflake.zone import SCHEDULE_SECONDS, BenchZone, Looker, Writer
 from penstock.bench.versions import python_versions
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _TABLES: Final = 50
 _RATE: Final = 500
-_MANY_TABLES: Final = 1_000
+_MANY_TABLES: Final = 200
 _WITH_NEWS: Final = 20
 _ROUNDS: Final = 5
 _START_SECONDS: Final = 600.0
@@ -94,7 +95,7 @@ def _newest(writer: Writer) -> Mapping[int, int]:
 
 
 def measure_rounds(lab: Lab) -> Sequence[Figure]:
-    """Rounds of 1,000 tables of which 20 have news: until all of these are visible, and our CPU."""
+    """Rounds of 200 tables of which 20 have news: until all of these are visible, and our CPU."""
     tables = range(0, _MANY_TABLES, _MANY_TABLES // _WITH_NEWS)
     zone = BenchZone(lab, "rounds", lab.folder("rounds"), _MANY_TABLES)
     zone.make()
@@ -132,4 +133,5 @@ def _versions(_: Lab) -> Mapping[str, str]:
     return python_versions(("penstock", "pyspark", "snowflake-connector-python", "psycopg"))
 
 
-SNOWFLAKE: Final = Bench("snowflake", {"fresh": measure_fresh, "rounds": measure_rounds}, _versions, seconds=600)
+_PARTS: Final = {"fresh": measure_fresh, "rounds": measure_rounds, "tasks": measure_tasks}
+SNOWFLAKE: Final = Bench("snowflake", _PARTS, _versions, seconds=600)

@@ -15,9 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
-import sqlglot
 from snowflake.connector.errors import ProgrammingError
-from sqlglot import exp
 
 from penstock.dev.snowflake import streams
 from penstock.dev.snowflake.functions import replace_functions
@@ -38,6 +36,7 @@ from penstock.dev.snowflake.statements import (
     replace_has_data,
 )
 from penstock.dev.snowflake.streams import Name, parse_name
+from penstock.dev.snowflake.translations import tables_of, translate_merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -161,9 +160,8 @@ class Session:
         """Run a statement as fakesnow does; but MERGE as DuckDB does, which needs no other database for it."""
         if not _MERGE.match(command):
             return self._execute(cursor, command, *rest, **more)
-        merge = cursor._transform(sqlglot.parse_one(command, read="snowflake"), None)  # noqa: SLF001 - fakesnow has no other way
         try:
-            ((rows,),) = self._duck.execute(merge.sql(dialect="duckdb")).fetchall()
+            ((rows,),) = self._duck.execute(translate_merge(cursor, command)).fetchall()
         except (duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException) as error:
             raise RefusedError(str(error)) from error
         return self._say(cursor, [{"number of rows affected": rows}])
@@ -208,12 +206,7 @@ class Session:
         database = self._connection.database
         if not database:
             return {}
-        names = set()
-        for table in sqlglot.parse_one(command, read="snowflake").find_all(exp.Table):
-            given = [part for part in table.parts if isinstance(part, exp.Identifier)]
-            parts = [part.name if part.quoted else part.name.upper() for part in given]
-            if parts:
-                names.add(self._whole(parts))
+        names = {self._whole(parts) for parts in tables_of(command)}
         used: dict[Name, str] = {}
         for one in {name.database for name in names}:
             used |= self._streams(one, names)

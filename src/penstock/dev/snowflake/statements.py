@@ -158,6 +158,12 @@ def replace_has_data(text: str) -> str:
     return _HAS_DATA.sub(lambda match: _count(match["name"].replace("''", "'")), text)
 
 
+def only_stream(when: str) -> str:
+    """Return the stream that a WHEN asks for, if it asks for nothing else; else ""."""
+    match = _HAS_DATA.fullmatch(when.strip())
+    return match["name"].replace("''", "'") if match else ""
+
+
 def _count(name: str) -> str:
     return f"(SELECT COUNT(*) > 0 FROM {name})"  # noqa: S608 - a name of the session's own statement
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _INSERT_BYTES = 8 << 20
 """How much JSON a statement brings; a value has 16 MiB at most."""
+_TABLES_TOGETHER = 20
 
 
 class LandingSink:
@@ -119,14 +120,24 @@ class LandingSink:
 
     @property
     def tables_together(self) -> int:
-        """See `Sink`."""
-        return 1
+        """See `Sink`. Of a table alone, most statements are about how far it is."""
+        return _TABLES_TOGETHER
 
     def load_together(
         self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema]
     ) -> Mapping[TableId, Loaded]:
-        """See `Sink`. It is never asked to, but for one table."""
-        return {table: self.load(table, batches, schemas) for table, batches in work.items()}
+        """See `Sink`. All of them in one transaction, which can define nothing."""
+        share, tables = self._rules.shared_by(len(work)), list(work)
+        changes = dict.fromkeys(tables, 0)
+        try:
+            with self._database.transaction(self._name), self._progress.of_tables(tables):
+                for table, batches in work.items():
+                    for step in plan_steps(self.positions(table), batches, share.rows_max, share.bytes_max):
+                        changes[table] += self._add(table, step, schemas[step.schema_id])
+        except RefusedStatementError as error:
+            raise _alone(tables[0], str(error)) from error
+        at = time.time_ns() // 1_000_000
+        return {table: Loaded(changes[table], at, "") for table in tables}
 
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """See `Sink`. A landing table holds the messages of one name."""
@@ -147,19 +158,37 @@ class LandingSink:
             return 0
         check_behind_barrier(known, step)
         state = self._follow_schema(step, schema, known)
-        changes = 0
         with self._database.transaction(self._name), self._progress.of_tables([table]):
             if known is not None and known.schema != state.schema:
                 entry = f"[{render_schema_change(known.in_place.order)}]"
                 self._database.run(plan_landing(self._zone, table), [entry])
-            for piece in step.pieces:
-                rows = read_pieces(self._objects, schema, [piece])
-                if rows is not None:
-                    _require_whole_inserts(schema, rows)
-                    self._land(table, require_fitting(schema, render_rows(schema, piece.batch, rows)))
-                    changes += count_changes(rows)
-            self._remember(table, step, state)
-        return changes
+            return self._bring(table, step, schema, state)
+
+    def _add(self, table: TableId, step: Step, schema: TableSchema) -> int:
+        """Bring in a step that defines nothing, in the open transaction; TableStoppedError for every other one."""
+        known = self._progress.table(table)
+        if known is None or step.kind is not SchemaChangeKind.SCHEMA or known.in_place.gives_way_to(step):
+            raise _alone(table, "something is to be defined for it")
+        check_behind_barrier(known, step)
+        return self._bring(table, step, schema, replace(known, in_place=known.in_place.after(step)))
+
+    def _bring(self, table: TableId, step: Step, schema: TableSchema, state: TableState) -> int:
+        """Land the rows of a step in the open transaction, and return how many changes they are."""
+        counts: list[int] = []
+        if any(piece.batch.rows for piece in step.pieces):
+            # Batches of few rows are one statement.
+            self._land(table, self._messages(step, schema, counts))
+        self._remember(table, step, state)
+        return sum(counts)
+
+    def _messages(self, step: Step, schema: TableSchema, counts: list[int]) -> Iterator[str]:
+        """Yield the messages of a step, and add to `counts` how many changes each of its batches is."""
+        for piece in step.pieces:
+            rows = read_pieces(self._objects, schema, [piece])
+            if rows is not None:
+                _require_whole_inserts(schema, rows)
+                yield from require_fitting(schema, render_rows(schema, piece.batch, rows))
+                counts.append(count_changes(rows))
 
     def _land(self, table: TableId, messages: Iterator[str]) -> None:
         copied = self._database.copied(messages)
@@ -197,13 +226,13 @@ class LandingSink:
         """Make what a table is made of; refuse a public table that somebody else made."""
         statements = plan_table(self._zone, schema)
         ours = self._database.columns(self._zone.schema, str(schema.table))
-        if not ours and self._database.columns(schema.table.schema, schema.table.name):
+        there = self._database.columns(schema.table.schema, schema.table.name)
+        if there and not ours:
             reason = "the target has a table of this name that is not ours"
             raise _stopped(schema.table, reason, "drop or rename that table, or load this one into another database")
         target = TargetTable("", schema)
-        path = target.path(self._database.dialect)
-        probe = f"SELECT 1 FROM {path} LIMIT 1"  # noqa: S608 - the name is quoted
-        if self._database.columns(schema.table.schema, schema.table.name) and not self._database.fetch(probe):
+        probe = f"SELECT 1 FROM {target.path(self._database.dialect)} LIMIT 1"  # noqa: S608 - the name is quoted
+        if there and not self._database.fetch(probe):
             # It may have been made ahead of the first rows, for a later schema than theirs.
             self._run(plan_drop(self._database.dialect, target))
         self._run(statements)
@@ -273,6 +302,11 @@ class LandingSink:
     def _run(self, statements: Sequence[str]) -> None:
         for statement in statements:
             self._database.run(statement)
+
+
+def _alone(table: TableId, why: str) -> TableStoppedError:
+    """What tells the caller to load tables one by one."""
+    return _stopped(table, f"it cannot be loaded together with others: {why}", "load it alone")
 
 
 def _is_done(statement: str, there: Mapping[str, str], after: TableSchema) -> bool:

@@ -31,6 +31,7 @@ class DuckdbKind:
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""
         yield f"the DuckDB file {self.sink.path}"
+        yield from (f"task     {task.meaning}" for task in self.sink.tasks)
 
     def examine(self) -> str:
         """See `SinkKind`."""

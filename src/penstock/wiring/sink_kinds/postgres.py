@@ -38,6 +38,7 @@ class PostgresKind:
         yield f"the database {sink.database} of the PostgreSQL server {sink.host}:{sink.port}"
         yield f"login    {sink.user}, with the password in {sink.password_env}"
         yield f"tls      {sink.tls.meaning if sink.tls else 'only if the server offers it'}"
+        yield from (f"task     {task.meaning}" for task in self.sink.tasks)
 
     def examine(self) -> str:
         """See `SinkKind`."""

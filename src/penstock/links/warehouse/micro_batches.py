@@ -1,0 +1,136 @@
+"""Running tasks in a target: the rows that a task makes and its offset are one transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.micro_batches import (
+    NEWS,
+    Stream,
+    TaskPlace,
+    choose_columns,
+    has_work,
+    parse_offset,
+    render_offset,
+    sees,
+)
+from penstock.core.warehouse.state_schema import state_schema
+from penstock.core.warehouse.target_table import table_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.core.tables import TableId
+    from penstock.core.warehouse.micro_batches import Offset, Task
+    from penstock.ports.warehouse import Value, Warehouse
+
+NOWHERE = TaskPlace()
+
+
+class TaskRuns:
+    """Tasks of a pipeline in one target. It is for one thread; `close` closes the target."""
+
+    def __init__(self, warehouse: Warehouse, pipeline: str) -> None:
+        """Use `warehouse`, in whose schema of state tables how far each task is will be kept."""
+        self._warehouse = warehouse
+        self._pipeline = pipeline
+        self._schema = state_schema(warehouse.dialect, pipeline, "")
+        self._table = self._named("tasks")
+        self._may_have_places = False
+        self.places: dict[str, TaskPlace] = {}
+
+    def start(self) -> None:
+        """Make the table of places if it is missing, and read it."""
+        self._warehouse.transact(self._create)
+        self.places = self._read_places()
+
+    def loads(self) -> Mapping[str, str]:
+        """Return how far each table is loaded, by its name: one query for all streams."""
+        if not self._may_have_places:
+            where = "table_schema = ? AND table_name = 'positions'"
+            self._may_have_places = bool(
+                self._warehouse.fetch(f"SELECT 1 FROM information_schema.tables WHERE {where}", [self._schema])  # noqa: S608
+            )
+            if not self._may_have_places:
+                return {}
+        names = self._quoted("source", "source_table", "topic", "partition", "next_offset")
+        query = f"SELECT {names} FROM {self._named('positions')} WHERE {self._quoted('pipeline')} = ? ORDER BY {names}"  # noqa: S608 - names of ours
+        found: dict[str, str] = {}
+        for _, table, topic, partition, offset in self._warehouse.fetch(query, [self._pipeline]):
+            found[str(table)] = f"{found.get(str(table), '')} {topic}/{partition}:{offset}".strip()
+        return found
+
+    def has_work(self, task: Task, loads: Mapping[str, str]) -> bool:
+        """Whether a task whose time has come has something to do, as far as we know; `run` looks again."""
+        return has_work(task, sees(task, loads, self.places), self.places.get(task.name, NOWHERE))
+
+    def run(self, task: Task) -> bool:
+        """Run a task, unless it has nothing to do any more; return whether it ran.
+
+        Raises PositionError and UsageError for its stream, and what `Warehouse` raises.
+        """
+        before = self.places.get(task.name, NOWHERE)
+        self.places[task.name] = after = self._warehouse.transact(lambda: self._run(task))
+        return after.runs > before.runs
+
+    def close(self) -> None:
+        """Close the target."""
+        self._warehouse.close()
+
+    def _run(self, task: Task) -> TaskPlace:
+        # Positions are read ahead of rows: what is loaded in between is seen again, and found to be read.
+        places = self._read_places()
+        place, seen = places.get(task.name, NOWHERE), sees(task, self.loads(), places)
+        if not has_work(task, seen, place):
+            return place
+        news, offset = "", place.offset
+        if task.stream is not None and task.reads_news:
+            news, offset = self._read_news(task, task.stream, place.offset)
+        ran = bool(news) or not task.reads_news
+        for statement in task.statements if ran else ():
+            self._warehouse.run(statement.replace(NEWS, news))
+        after = TaskPlace(place.runs + ran, seen, offset)
+        self._write(task, after)
+        return after
+
+    def _read_news(self, task: Task, table: TableId, known: Offset | None) -> tuple[str, Offset | None]:
+        """Return what stands in SQL for what is new, "" for nothing, and the offset behind it."""
+        dialect = self._warehouse.dialect
+        types = self._warehouse.columns(table)
+        by = choose_columns(task, types)
+        stream = Stream(dialect, str(table), table_path(dialect, self._warehouse.catalog, table), by, types)
+        if known is not None and known.columns != stream.columns:
+            known = None
+        end = tuple(str(value) for row in self._warehouse.fetch(stream.plan_end()) for value in row)
+        if not end:
+            return "", known
+        (counts,) = self._warehouse.fetch(stream.plan_counts(known, end))
+        after = stream.advance(known, end, [int(count) for count in counts])
+        return "" if known is not None and known.values == end else stream.render(known, end), after
+
+    def _create(self) -> None:
+        any_text = self._warehouse.dialect.any_text
+        types = {"pipeline": any_text, "task": any_text, "runs": "BIGINT", "seen": any_text, "stream": any_text}
+        listed = ", ".join(f"{self._quoted(name)} {type_} NOT NULL" for name, type_ in types.items())
+        schema = quote_name(self._warehouse.dialect, self._warehouse.catalog, self._schema)
+        self._warehouse.run(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        self._warehouse.run(f"CREATE TABLE IF NOT EXISTS {self._table} ({listed})")
+
+    def _read_places(self) -> dict[str, TaskPlace]:
+        names = self._quoted("task", "runs", "seen", "stream")
+        query = f"SELECT {names} FROM {self._table} WHERE {self._quoted('pipeline')} = ?"  # noqa: S608 - names of ours
+        rows = self._warehouse.fetch(query, [self._pipeline])
+        return {str(t): TaskPlace(int(runs), str(seen), parse_offset(str(offset))) for t, runs, seen, offset in rows}
+
+    def _write(self, task: Task, place: TaskPlace) -> None:
+        whose = f"{self._quoted('pipeline')} = ? AND {self._quoted('task')} = ?"
+        self._warehouse.run(f"DELETE FROM {self._table} WHERE {whose}", [self._pipeline, task.name])  # noqa: S608 - names of ours
+        values: list[Value] = [self._pipeline, task.name, place.runs, place.seen, render_offset(place.offset)]
+        self._warehouse.run(f"INSERT INTO {self._table} VALUES (?, ?, ?, ?, ?)", values)  # noqa: S608 - names of ours
+
+    def _named(self, table: str) -> str:
+        return quote_name(self._warehouse.dialect, self._warehouse.catalog, self._schema, table)
+
+    def _quoted(self, *names: str) -> str:
+        return ", ".join(quote_name(self._warehouse.dialect, name) for name in names)

@@ -1,0 +1,180 @@
+"""Tasks in a target: each row of a stream is taken once, whatever ends the process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from contextlib import closing
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.cut_warehouse import CutError, CutWarehouse
+from tests.servers.kinds import first
+from tests.servers.sink_case import SCHEMAS, TABLE, Place, write_batch
+
+from penstock.core.errors import PositionError, SinkError, UsageError
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema
+from penstock.core.warehouse.micro_batches import Task
+from penstock.links.warehouse.micro_batches import TaskRuns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.servers.sink_case import Target
+
+    from penstock.links.warehouse.sink import SqlSink
+    from penstock.ports.warehouse import Value, Warehouse
+
+on_both = pytest.mark.parametrize("place", ["duckdb", "postgres"], indirect=True)
+on_both_nightly = pytest.mark.parametrize("place", first(1, "duckdb", "postgres"), indirect=True)
+
+EVENTS = TableSchema(TableId("app", "events"), (Column("id", IntegerType(32, unsigned=False), nullable=True),), ())
+COPY = Task("copy", ("INSERT INTO mart.copied SELECT id FROM {stream} AS s WHERE _op = 'c'",), EVENTS.table)
+
+
+def add_events(place: Place, sink: SqlSink, start: int, end: int) -> None:
+    """Load entries of a change log."""
+    batch = write_batch(place, EVENTS, 1, start, [(number, "c") for number in range(start, end)])
+    sink.load(EVENTS.table, [batch], {1: EVENTS})
+
+
+def make_mart(place: Place) -> None:
+    place.do("CREATE SCHEMA mart", "CREATE TABLE mart.copied (id INTEGER)")
+
+
+def copied(place: Place) -> list[int]:
+    return [int(number) for (number,) in place.ask("SELECT id FROM mart.copied ORDER BY id")]
+
+
+def run(place: Place, *tasks: Task) -> list[str]:
+    """Run what has something to do, in a process of its own as it were; return the names of those that ran."""
+    with closing(TaskRuns(place.target.connect("shop/tasks"), "shop")) as runs:
+        runs.start()
+        loads = runs.loads()
+        return [task.name for task in tasks if runs.has_work(task, loads) and runs.run(task)]
+
+
+@on_both
+def test_each_entry_is_taken_once_though_the_task_is_cut_at_every_statement(place: Place) -> None:
+    make_mart(place)
+    sink, tries = place.open(), 0
+
+    for tries in count():
+        add_events(place, sink, tries, tries + 1)
+        cut = CutWarehouse(place.target.connect("shop/tasks"), tries)
+        runs = TaskRuns(cut, "shop")  # type: ignore[arg-type]  # it has the rest by `__getattr__`
+        try:
+            runs.start()
+            runs.run(COPY)
+        except CutError:
+            continue
+        runs.close()
+        break
+
+    assert tries > 8
+    assert copied(place) == list(range(tries + 1))
+    assert run(place, COPY) == []
+
+
+class DyingWarehouse:
+    """A warehouse whose process is killed behind a statement on `mart`, ahead of its commit."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._warehouse = warehouse
+
+    def run(self, statement: str, values: Sequence[Value] = ()) -> None:
+        self._warehouse.run(statement, values)
+        if "mart" in statement:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._warehouse, name)
+
+
+def run_and_die(target: Target) -> None:
+    runs = TaskRuns(DyingWarehouse(target.connect("shop/tasks")), "shop")  # type: ignore[arg-type]  # as above
+    runs.start()
+    runs.run(COPY)
+
+
+@on_both
+@pytest.mark.nightly
+def test_a_process_that_is_killed_between_rows_and_commit_leaves_nothing_and_loses_nothing(place: Place) -> None:
+    make_mart(place)
+    add_events(place, place.open(), 0, 3)
+    place.close()
+    process = multiprocessing.get_context("spawn").Process(target=run_and_die, args=[place.target])
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+
+    assert copied(place) == []
+    assert run(place, COPY) == ["copy"]
+    assert copied(place) == [0, 1, 2]
+
+
+@on_both_nightly
+def test_a_task_behind_another_runs_once_for_each_run_of_that_and_not_without(place: Place) -> None:
+    make_mart(place)
+    sink = place.open()
+    total = Task(
+        "total", ("DELETE FROM mart.total", "INSERT INTO mart.total SELECT COUNT(*) FROM mart.copied"), after=("copy",)
+    )
+    place.do("CREATE TABLE mart.total (n INTEGER)")
+
+    ran = [run(place, COPY, total)]
+    add_events(place, sink, 0, 2)
+    ran += [run(place, COPY), run(place, COPY, total), run(place, COPY, total)]
+    add_events(place, sink, 2, 5)
+    ran += [run(place, COPY, total)]
+
+    assert ran == [[], ["copy"], ["total"], [], ["copy", "total"]]
+    assert place.ask("SELECT n FROM mart.total") == [(5,)]
+
+
+@on_both_nightly
+def test_rows_that_come_below_the_offset_stop_the_task_and_move_nothing(place: Place) -> None:
+    make_mart(place)
+    sink = place.open()
+    by_id = Task("by_qty", ("INSERT INTO mart.copied SELECT qty FROM {stream} AS s",), TABLE, by=("qty",))
+    sink.load(TABLE, [place.batch(0, [("c", "a", 1), ("c", "b", 5)])], SCHEMAS)
+    assert run(place, by_id) == ["by_qty"]
+
+    sink.load(TABLE, [place.batch(2, [("c", "c", 3), ("c", "d", 7)])], SCHEMAS)
+    with pytest.raises(PositionError, match="has got 1 rows that are not behind its offset"):
+        run(place, by_id)
+    assert copied(place) == [1, 5]
+
+    sink.load(TABLE, [place.batch(4, [("d", "c", None)])], SCHEMAS)
+    assert run(place, by_id) == ["by_qty"]
+    assert copied(place) == [1, 5, 7]
+
+
+@on_both_nightly
+def test_a_table_with_a_key_needs_columns_to_be_read_by_or_a_task_that_reads_all_of_it(place: Place) -> None:
+    make_mart(place)
+    sink = place.open()
+    sink.load(TABLE, [place.batch(0, [("c", "a", 1), ("c", "b", 5)])], SCHEMAS)
+    with pytest.raises(UsageError, match=r"shop\.orders, which has no column _file"):
+        run(place, Task("news", ("INSERT INTO mart.copied SELECT qty FROM {stream} AS s",), TABLE))
+
+    anew = Task("anew", ("DELETE FROM mart.copied", "INSERT INTO mart.copied SELECT qty FROM shop.orders"), TABLE)
+    assert (run(place, anew), run(place, anew)) == (["anew"], [])
+    sink.load(TABLE, [place.batch(2, [("u", "a", 9)])], SCHEMAS)
+    assert (run(place, anew), copied(place)) == (["anew"], [5, 9])
+
+
+@on_both_nightly
+def test_a_statement_that_fails_takes_the_others_of_its_task_back(place: Place) -> None:
+    make_mart(place)
+    add_events(place, place.open(), 0, 2)
+    wrong = Task("copy", (*COPY.statements, "INSERT INTO mart.nowhere SELECT 1"), EVENTS.table)
+
+    with pytest.raises(SinkError, match="nowhere"):
+        run(place, wrong)
+
+    assert copied(place) == []
+    assert run(place, COPY) == ["copy"]
+    assert copied(place) == [0, 1]

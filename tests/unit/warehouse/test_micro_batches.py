@@ -1,0 +1,140 @@
+"""Which tasks are due, in which order they run, and what they take for new."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.core.errors import PositionError, UsageError
+from penstock.core.tables import TableId
+from penstock.core.warehouse.dialect import DUCKDB
+from penstock.core.warehouse.micro_batches import (
+    Offset,
+    Stream,
+    Task,
+    TaskPlace,
+    find_due,
+    has_work,
+    order_tasks,
+    parse_offset,
+    render_offset,
+    seconds_to_next,
+    sees,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TABLE = TableId("app", "events")
+SQL = ("INSERT INTO mart.copied SELECT * FROM {stream}",)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> list[Task]:
+    """Tasks that come after some of those drawn before them, in any order."""
+    tasks: list[Task] = []
+    for number in range(draw(st.integers(1, 12))):
+        names = [task.name for task in tasks]
+        after = draw(st.lists(st.sampled_from(names), unique=True, max_size=3)) if names else []
+        tasks.append(Task(f"t{number}", SQL, TABLE, after=tuple(after)))
+    return draw(st.permutations(tasks))
+
+
+@given(graphs())
+def test_every_task_runs_behind_those_it_comes_after(tasks: list[Task]) -> None:
+    names = [task.name for task in order_tasks(tasks)]
+
+    assert sorted(names) == sorted(task.name for task in tasks)
+    assert all(names.index(before) < names.index(task.name) for task in tasks for before in task.after)
+
+
+def test_a_circle_is_named() -> None:
+    tasks = [Task("a", SQL, after=("b",)), Task("b", SQL, after=("a",))]
+
+    with pytest.raises(UsageError, match=r"in a circle: \w after \w after \w"):
+        order_tasks(tasks)
+
+
+@given(graphs(), st.data())
+def test_with_tables_loaded_in_between_each_task_runs_once_for_all_that_came_before_it(
+    tasks: list[Task], data: st.DataObject
+) -> None:
+    """Rounds like those of a run; what a task reads is taken for read when it has run."""
+    order, places, loaded = order_tasks(tasks), dict[str, TaskPlace](), 0
+    ran: list[str] = []
+
+    def do_round() -> None:
+        for task in order:
+            seen = sees(task, {str(TABLE): str(loaded)} if loaded else {}, places)
+            before = places.get(task.name, TaskPlace())
+            if has_work(task, seen, before):
+                ran.append(task.name)
+                places[task.name] = TaskPlace(before.runs + 1, seen)
+
+    for comes in data.draw(st.lists(st.booleans(), min_size=1, max_size=6)):
+        loaded, before = loaded + comes, len(ran)
+        do_round()
+        assert sorted(ran[before:]) == (sorted(task.name for task in tasks) if comes else [])
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=60), st.integers(1, 30))
+def test_a_task_is_due_once_in_an_interval_and_never_waits_for_two(pauses: list[int], seconds: int) -> None:
+    tasks = [Task("a", SQL, TABLE, seconds=seconds), Task("b", SQL, after=("a",))]
+    now, checked_at, dues = 1_000.0, dict[str, float](), list[float]()
+
+    for pause in pauses:
+        now += pause
+        if find_due(tasks, checked_at, now):
+            dues.append(now)
+            checked_at["a"] = now
+        assert 0 <= seconds_to_next(tasks, checked_at, now) <= seconds
+
+    assert dues[0] == 1_000.0 + pauses[0]
+    assert all(later - sooner >= seconds for sooner, later in pairwise(dues))
+
+
+_memory = duckdb.connect(config={"threads": 1})
+
+
+def read(rows: list[tuple[str, int]], known: Offset | None) -> tuple[list[tuple[str, int]], Offset | None]:
+    """Read what is new in a table of DuckDB with these rows; return it and the offset behind it."""
+    types: Mapping[str, str] = {"f": "VARCHAR", "n": "INTEGER"}
+    stream = Stream(DUCKDB, "app.events", "events", ("f", "n"), types)
+    _memory.execute("CREATE OR REPLACE TABLE events (f VARCHAR, n INTEGER)")
+    if rows:
+        _memory.executemany("INSERT INTO events VALUES (?, ?)", rows)
+    end = _memory.execute(stream.plan_end()).fetchone()
+    if end is None:
+        return [], known
+    counts = _memory.execute(stream.plan_counts(known, end)).fetchone()
+    assert counts is not None
+    after = stream.advance(known, end, counts)
+    return _memory.execute(f"FROM {stream.render(known, end)} ORDER BY ALL").fetchall(), after
+
+
+places = st.tuples(st.sampled_from(["b.1", "b.2", "it's"]), st.integers(-3, 9))
+
+
+@settings(max_examples=20)
+@given(st.lists(places, unique=True, max_size=6), st.data())
+def test_rows_that_come_in_the_order_of_their_columns_are_read_once_and_others_are_refused(
+    rows: list[tuple[str, int]], data: st.DataObject
+) -> None:
+    known, taken, there = None, list[tuple[str, int]](), list[tuple[str, int]]()
+    for row in sorted(rows):
+        there.append(row)
+        if data.draw(st.booleans()):
+            new, known = read(there, known)
+            taken += new
+            known = parse_offset(render_offset(known))
+    new, known = read(there, known)
+
+    assert taken + new == sorted(rows)
+    if known is not None:
+        with pytest.raises(PositionError, match="has got 1 rows that are not behind its offset"):
+            read([*there, data.draw(st.sampled_from(rows))], known)
