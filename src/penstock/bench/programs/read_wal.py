@@ -19,7 +19,7 @@ from penstock.adapters.postgres.source.relations import PostgresRelations
 from penstock.adapters.postgres.source.stream import open_stream
 from penstock.bench.known_tables import known_table_catalog
 from penstock.bench.marks import write_mark
-from penstock.core.log_items import RowsRead
+from penstock.core.log_items import RowsRead, TransactionsRead
 from penstock.core.positions import WalPosition, parse_lsn
 from penstock.core.postgres.relations import table_schema
 from penstock.core.publication import Publication
@@ -98,9 +98,13 @@ def _decode(
     """Yield how many rows each read of the stream had, decoded."""
     del position
     while True:
-        logged: list[LoggedRows] = [
-            step.rows for step in reading.steps(stream.read(_WAIT_SECONDS)) if isinstance(step, RowsRead)
-        ]
+        logged: list[LoggedRows] = []
+        for step in reading.steps(stream.read(_WAIT_SECONDS)):
+            match step:
+                case RowsRead(rows):
+                    logged.append(rows)
+                case TransactionsRead(_, several):
+                    logged.extend(several)
         if logged:
             schema, _ = table_catalog.encodable(logged[0].table)
             yield sum(map(len, reading.decode(schema.schema, logged)))

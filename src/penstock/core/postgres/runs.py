@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
-from penstock.core.postgres.log_items import STEPS_PER_ROW, RowLogged, size_of
+from penstock.core.postgres.log_items import RowLogged, size_of
 from penstock.core.postgres.messages import Deleted, Inserted, Updated
 from penstock.core.postgres.network_reader import MalformedError
 from penstock.core.postgres.pgoutput import decode_message
@@ -29,7 +30,11 @@ if TYPE_CHECKING:
 ArrowArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
 _Places: TypeAlias = "NDArray[np.int64]"
 
+ROW_KINDS: Final = {b"IN": Op.CREATE, b"UN": Op.UPDATE, b"DK": Op.DELETE, b"DO": Op.DELETE}
+"""Messages with one row image, by their kind and its letter."""
 NOTHING_SKIPPED: Final = "report it, with the server's version; nothing was skipped"
+RUN_ROWS_MIN: Final = 16
+"""Fewer rows are cheaper one by one."""
 HEAD_BYTES: Final = 6
 """A message's kind, its table's OID, and the letter of its row image."""
 _COUNT_BYTES: Final = 2
@@ -68,18 +73,19 @@ def find_texts(runs: Sequence[RowsLogged]) -> list[ArrowArray] | None:
 
 def rows_of(run: RowsLogged) -> Iterator[RowLogged]:
     """Yield the rows of a run one by one, by the plain decoder. Raises CorruptLogError where a message is malformed."""
-    for index, message in enumerate(run.messages):
+    for message, transaction, number, serial in zip(
+        run.messages, run.transactions, run.numbers, run.serials, strict=True
+    ):
         try:
             old, is_whole, new = _images(message)
         except MalformedError as error:
-            what = f"the log does not decode at {run.transaction.place}: {error}"
+            what = f"the log does not decode at {transaction.place}: {error}"
             raise CorruptLogError(what, NOTHING_SKIPPED) from error
         if len(new or old or ()) != len(run.relation.columns):
-            what = f"the log has another number of columns at {run.transaction.place} than it announced for {run.table}"
+            what = f"the log has another number of columns at {transaction.place} than it announced for {run.table}"
             raise CorruptLogError(what, NOTHING_SKIPPED)
-        number, serial = run.number + index * STEPS_PER_ROW, run.serial + index
         size = size_of(old) + size_of(new)
-        yield RowLogged(run.relation, run.op, old, is_whole, new, run.transaction, number, serial, size)
+        yield RowLogged(run.relation, run.op, old, is_whole, new, transaction, number, serial, size)
 
 
 def _images(message: bytes) -> tuple[Cells | None, bool, Cells | None]:

@@ -15,8 +15,10 @@ from penstock.core.postgres.log_items import (
     RelationSeen,
     RowLogged,
     RowsLogged,
+    ShortTransactions,
     TablesTruncated,
     TransactionEnded,
+    items_until,
 )
 from penstock.core.postgres.rows import RowDecoder
 from penstock.core.tables import TableId
@@ -82,6 +84,12 @@ class PostgresReading:
                     self._last = None
                     self._reached = self._stamped(end)
                     yield TransactionsRead(self._reached)
+                case ShortTransactions(transactions, _, rows, end):
+                    for transaction in transactions:
+                        self._catalog.saw_commit(transaction.xid)
+                    self._last = None
+                    self._reached = self._stamped(end)
+                    yield TransactionsRead(self._reached, rows)
                 case LogAdvanced(end):
                     self._reached = self._stamped(end)
                     yield LogPassed(self._reached)
@@ -94,11 +102,7 @@ class PostgresReading:
 
     def until(self, items: Sequence[object], stop: Position | None) -> Sequence[object]:
         """See LogReading."""
-        if stop is not None:
-            for index, item in enumerate(items, 1):
-                if isinstance(item, TransactionEnded | LogAdvanced) and item.end.order >= stop.order:
-                    return items if index == len(items) else items[:index]
-        return items
+        return items_until(cast("Sequence[PostgresItem]", items), stop)
 
     def behind_rows(self, boundary: Position) -> WalPosition | None:
         """See LogReading."""
