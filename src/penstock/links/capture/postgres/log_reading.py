@@ -77,7 +77,7 @@ class PostgresReading:
             match item:
                 case RowLogged() | RowsLogged():
                     if self._last is None or self._last.transaction is not item.transaction:
-                        self._catalog.saw_commit(item.transaction.xid)
+                        self._catalog.saw_commits([item.transaction.xid])
                     self._last = item
                     yield RowsRead(item)
                 case TransactionEnded(end):
@@ -85,8 +85,7 @@ class PostgresReading:
                     self._reached = self._stamped(end)
                     yield TransactionsRead(self._reached)
                 case ShortTransactions(transactions, _, rows, end):
-                    for transaction in transactions:
-                        self._catalog.saw_commit(transaction.xid)
+                    self._catalog.saw_commits(transaction.xid for transaction in transactions)
                     self._last = None
                     self._reached = self._stamped(end)
                     yield TransactionsRead(self._reached, rows)
