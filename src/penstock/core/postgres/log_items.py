@@ -133,8 +133,13 @@ class RowsLogged(_OfOneTable):
         count = bisect_right(self.transactions, transaction.lsn, key=attrgetter("lsn"))
         if not count:
             return None
-        parts = self.messages, self.transactions, self.numbers, self.serials
-        return RowsLogged(self.relation, self.op, self.image, *(part[:count] for part in parts))
+        return replace(
+            self,
+            messages=self.messages[:count],
+            transactions=self.transactions[:count],
+            numbers=self.numbers[:count],
+            serials=self.serials[:count],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,7 +256,7 @@ def _of_each(runs: Sequence[RowsLogged], tell: Callable[[Transaction], _T]) -> l
 def _numbers(parts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
     return np.concatenate(
         [
-            np.arange(part.start, part.stop, part.step, np.int64)
+            np.arange(part.start, part.stop, part.step, dtype=np.int64)
             if isinstance(part, range)
             else np.array(part, np.int64)
             for part in parts
