@@ -91,14 +91,14 @@ def _logs(draw: st.DrawFn) -> tuple[Relation, list[bytes]]:
     for _ in range(draw(st.integers(1, 4))):
         kind, lacks = draw(st.sampled_from("IUDV")), draw(st.booleans())
         rows = draw(st.lists(_cells(may_lack=lacks and kind in "UV"), min_size=1, max_size=3))
-        for cells in (rows * 20)[: draw(st.sampled_from([2, 16, 30]))]:
+        for index, cells in enumerate((rows * 20)[: draw(st.sampled_from([2, 16, 30]))]):
             match kind:
                 case "I":
                     messages.append(encoding.encode_insert(table.oid, cells))
                 case "U":
                     messages.append(encoding.encode_update(table.oid, None, cells))
                 case "V":
-                    whole = tuple(None if cell is UNCHANGED else cell for cell in cells)
+                    whole = tuple(None if cell is UNCHANGED else cell for cell in rows[(index + 1) % len(rows)])
                     messages.append(encoding.encode_update(table.oid, whole, cells, whole=True))
                 case _:
                     old = cells if identity == "f" else (cells[0], *[None] * (len(cells) - 1))

@@ -163,22 +163,15 @@ class RowDecoder:
             after_lacks=tuple(self.schema.columns[index].name for index in after_lacks),
         )
 
-    def _batch_of_runs(self, runs: Sequence[RowsLogged], texts: Sequence[ArrowArray]) -> RowBatch:
-        """Of rows of which the log has one image: it lacks the rest of the old row, unless that is the image."""
-        op = runs[0].op
-        rest = [index for index in range(len(texts)) if index not in self.key]
+    def _batch_of_runs(self, runs: Sequence[RowsLogged], images: Sequence[Sequence[ArrowArray]]) -> RowBatch:
+        op, rest = runs[0].op, [index for index in range(len(self.readers)) if index not in self.key]
         lacks_rest = op is not Op.CREATE and runs[0].image != "O"
-        image = self._of_texts(runs, texts, rest if op is Op.DELETE and lacks_rest else ())
-        before = image
-        if op is Op.UPDATE:
-            nothing = {index: pa.nulls(image.num_rows, self.arrow.field(index).type) for index in rest}
-            arrays = [nothing.get(index, column) for index, column in enumerate(image.columns)]
-            before = pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+        before, after = self._images_of_runs(runs, images, rest if lacks_rest else ())
         return RowBatch(
             schema=self.schema,
             op=op,
-            before=None if op is Op.CREATE else before,
-            after=None if op is Op.DELETE else image,
+            before=before,
+            after=after,
             file=runs[0].transaction.place.file,
             offsets=np.array(_of_each(runs, attrgetter("offset")), np.int64),
             rows=_numbers([run.numbers for run in runs]).astype(np.int32),
@@ -188,6 +181,20 @@ class RowDecoder:
             serials=_numbers([run.serials for run in runs]),
             before_lacks=tuple(self.schema.columns[index].name for index in rest) if lacks_rest else (),
         )
+
+    def _images_of_runs(
+        self, runs: Sequence[RowsLogged], images: Sequence[Sequence[ArrowArray]], lacking: Sequence[int]
+    ) -> tuple[pa.RecordBatch | None, pa.RecordBatch | None]:
+        """Return the rows before and after; of the old ones the log lacks the columns `lacking`."""
+        op = runs[0].op
+        first = self._of_texts(runs, images[0], lacking if op is Op.DELETE else ())
+        if op is not Op.UPDATE:
+            return (None, first) if op is Op.CREATE else (first, None)
+        if len(images) > 1:
+            return first, self._of_texts(runs, images[1], ())
+        nothing = {index: pa.nulls(first.num_rows, self.arrow.field(index).type) for index in lacking}
+        arrays = [nothing.get(index, column) for index, column in enumerate(first.columns)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow), first
 
     def _of_texts(
         self, runs: Sequence[RowsLogged], texts: Sequence[ArrowArray], unread: Sequence[int]
