@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.log import LogStream
 
-_WAIT_SECONDS = 1.0
+_WAIT_SECONDS = 0.05
+"""What is gathered is decoded when nothing more has come for so long: the last rows are waited for as long."""
 _START_SECONDS = 60.0
 _ROW_AT = 25
 """A message of the replication protocol has 25 bytes before pgoutput's."""
