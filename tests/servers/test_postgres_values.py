@@ -12,7 +12,7 @@ from tests.servers.postgres_source_case import SourceDatabase, source_database
 
 from penstock.adapters.postgres.source.catalog import read_types
 from penstock.core.errors import TableStoppedError
-from penstock.core.postgres.log_items import RowLogged
+from penstock.core.postgres.log_items import RowLogged, RowsLogged, ShortTransactions
 from penstock.core.postgres.rows import RowDecoder
 from penstock.core.tables import (
     BytesType,
@@ -30,8 +30,9 @@ from penstock.core.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from penstock.core.postgres.log_items import PostgresItem
     from penstock.dev.postgres import PostgresServer
 
 _INT = IntegerType
@@ -128,6 +129,16 @@ def _expected() -> dict[str, list[object]]:
     return {f"c{n}": [*values, *[None] * (longest - len(values))] for n, (*_, values) in enumerate(TYPES)}
 
 
+def _rows(item: PostgresItem) -> Sequence[RowLogged | RowsLogged]:
+    match item:
+        case RowLogged() | RowsLogged():
+            return [item]
+        case ShortTransactions():
+            return item.rows
+        case _:
+            return []
+
+
 def test_values_of_every_type_arrive_by_the_log_and_by_a_copy_as_they_were_written(source: SourceDatabase) -> None:
     inserts = _create(source)
     source.publish()
@@ -139,7 +150,7 @@ def test_values_of_every_type_arrive_by_the_log_and_by_a_copy_as_they_were_writt
         (copied,) = copy.rows(table, 1000)
     source.execute("TRUNCATE t", *inserts)
     stream = source.stream(start)
-    rows = [item for item in source.read(stream) if isinstance(item, RowLogged)]
+    rows = [row for item in source.read(stream) for row in _rows(item)]
     stream.close()
     (logged,) = RowDecoder.of(schema, rows[0].relation, read_types(source.connection)).decode(rows)
 

@@ -35,6 +35,7 @@ class PostgresSourceSpec(Spec):
     The first start copies them. `slot` and `publication` are made if they are
     missing; without names of their own they are called after pipeline and source.
     Without `tls` the connection is encrypted only if the server offers it.
+    With `failover` standbys that synchronize slots keep ours too (PostgreSQL 17 and later).
     `special_values` says what becomes of NaN in a NUMERIC with limits, and of dates
     and times that are infinite or outside of the years 1 to 9999. A publication of
     messages begins `publish_interval_ms` after the one before, or later; without a number
@@ -60,6 +61,7 @@ class PostgresSourceSpec(Spec):
     large_values: LargeValues = "stop"
     slot: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,63}$")] | None = None
     publication: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")] | None = None
+    failover: Annotated[bool, Field(strict=True)] = False
     special_values: SpecialValues = "stop"
     snapshot: Literal["initial", "never", "when-needed"] = "initial"
     tail_slice_seconds: TailSliceSeconds = 300.0

@@ -20,7 +20,7 @@ from penstock.adapters.postgres.source.publication import (
 )
 from penstock.adapters.postgres.source.relations import PostgresRelations
 from penstock.adapters.postgres.source.row_reader import PostgresRowReader
-from penstock.adapters.postgres.source.slot import drop_slot, read_slot, require_slot
+from penstock.adapters.postgres.source.slot import drop_slot, ensure_failover, read_slot, require_slot
 from penstock.adapters.postgres.source.stream import open_stream
 from penstock.core.errors import UnfitServerError
 from penstock.core.positions import WalPosition, wal_position
@@ -34,7 +34,7 @@ from penstock.links.capture.postgres.replay import RelationReplay
 from penstock.links.capture.refreshers import never_told_of
 from penstock.ports.tracker import AllLogged
 from penstock.wiring.postgres_checks import examine_postgres, read_postgres_status, require_fit_postgres
-from penstock.wiring.postgres_server import postgres_source, source_server
+from penstock.wiring.postgres_server import log_access, postgres_source, source_server
 from penstock.wiring.refreshing import open_refreshers, readers_at_once
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class PostgresLook:
         source = postgres_source(self.spec.source)
         require_whole_publication(self.connection, source.publication_name)
         require_slot(source_server(source), source.slot_name, wal_position(position), for_good=True)
+        if source.failover:
+            ensure_failover(source_server(source), source.slot_name)
 
     def start_of_log(self) -> Position | str:
         """A slot begins when it is made, and never before the first table: there is an initial snapshot."""
@@ -95,7 +97,7 @@ class PostgresCapture:
     def look(self, spec: CaptureSpec) -> Iterator[SourceLook]:
         """See CaptureKind."""
         with connected(source_server(spec.source)) as connection:
-            require_fit(connection)
+            require_fit(connection, log_access(spec.source))
             yield PostgresLook(connection, spec, read_identity(connection))
 
     @contextmanager
@@ -114,7 +116,7 @@ class PostgresCapture:
             ensure_publication(connection, publication)
         drop_slot(server, slot)
         with open_initial_snapshot(
-            server, slot, publication, source.patterns.matches, source.special_values
+            server, slot, publication, source.patterns.matches, source.special_values, failover=source.failover
         ) as snapshot:
             yield snapshot
 

@@ -15,7 +15,7 @@ from penstock.core.findings import Finding
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.retention import Retention
 from penstock.ports.source_status import SourceStatus
-from penstock.wiring.postgres_server import source_server
+from penstock.wiring.postgres_server import log_access, source_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ _UNREAD: Final = (
 def require_fit_postgres(source: PostgresSourceSpec) -> None:
     """Raise UnfitServerError, with everything that is wrong, unless the server can be captured."""
     with connected(source_server(source)) as connection:
-        require_fit(connection)
+        require_fit(connection, log_access(source))
 
 
 def examine_postgres(source: PostgresSourceSpec) -> Iterator[Finding]:
@@ -43,7 +43,7 @@ def examine_postgres(source: PostgresSourceSpec) -> Iterator[Finding]:
     try:
         with connected(server) as connection:
             yield Finding("ok", subject, f"{source.user} can log in to {source.host}:{source.port}")
-            found = examine_source(connection, source.slot_name, source.publication_name, source.patterns.matches)
+            found = examine_source(connection, log_access(source), source.patterns.matches)
             for each in found:
                 exit_code = UnfitServerError.exit_code if each.level == "error" else 0
                 yield Finding(each.level, f"{subject}, {each.subject}", each.message, each.hint, exit_code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.adapters.postgres.connection import PostgresServer
+from penstock.adapters.postgres.source.preflight import LogAccess
 from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.secrets import secret
 from penstock.wiring.sink_kinds.postgres import libpq_tls
@@ -26,3 +27,9 @@ def source_server(source: SourceSpec) -> PostgresServer:
     spec = postgres_source(source)
     tls = {} if spec.tls is None else libpq_tls(spec.tls)
     return PostgresServer(spec.host, spec.port, spec.database, spec.user, secret(spec.password_env), tls)
+
+
+def log_access(source: SourceSpec) -> LogAccess:
+    """How the source's log is read."""
+    spec = postgres_source(source)
+    return LogAccess(source_server(source), spec.slot_name, spec.publication_name, spec.failover)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 from psycopg import errors
 
 from penstock.adapters.postgres.connection import PostgresServer
 from penstock.adapters.postgres.source.connection import explain
+from penstock.adapters.postgres.source.slot import creation
 from penstock.core.errors import UnavailableError, UnfitServerError
 
 SERVER = PostgresServer("db", 5432, "shop", "penstock", "secret-1", {})
@@ -34,3 +36,44 @@ def test_a_wal_level_without_rows_is_named_with_the_statement_that_sets_it(said:
     assert type(told) is UnfitServerError
     assert "wal_level that is not logical" in told.message
     assert "ALTER SYSTEM SET wal_level" in told.hint
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.InsufficientPrivilege('library "pgoutput" may not be used as an output plugin'),
+        errors.UndefinedFile('could not access file "pgoutput": No such file or directory'),
+        errors.UndefinedFile('could not access file "$libdir/pgoutput": No such file or directory'),
+    ],
+)
+def test_a_server_that_does_not_let_pgoutput_be_used_is_told_what_to_type(error: psycopg.Error) -> None:
+    told = explain(SERVER, error)
+
+    assert type(told) is UnfitServerError
+    assert "does not let the log be read by pgoutput" in told.message
+    assert "ALTER SYSTEM SET output_plugin_libraries = 'pgoutput, ...'" in told.hint
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "FATAL:  must be superuser or replication role to start walsender",
+        "FATAL:  permission denied to start WAL sender",
+    ],
+)
+def test_who_may_not_replicate_is_told_what_to_type_on_every_version(said: str) -> None:
+    told = explain(SERVER, psycopg.OperationalError(f"connection failed: {said}"))
+
+    assert type(told) is UnfitServerError
+    assert "ALTER ROLE penstock REPLICATION" in told.hint
+
+
+@pytest.mark.parametrize(
+    ("failover", "command"),
+    [
+        (False, 'CREATE_REPLICATION_SLOT "s" LOGICAL pgoutput EXPORT_SNAPSHOT'),
+        (True, """CREATE_REPLICATION_SLOT "s" LOGICAL pgoutput (SNAPSHOT 'export', FAILOVER true)"""),
+    ],
+)
+def test_a_slot_is_made_as_the_file_asks(failover: bool, command: str) -> None:  # noqa: FBT001 - a parameter
+    assert creation("s", failover=failover) == command

@@ -1,8 +1,9 @@
-"""Many rows at once are what they are one by one."""
+"""Many rows at once, and many short transactions, are what they are one by one."""
 
 from __future__ import annotations
 
 import datetime as dt
+from itertools import chain, cycle
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from tests.unit.postgres_log import pgoutput_encoding as encoding
 from penstock.core.errors import CorruptLogError, TableStoppedError
 from penstock.core.positions import WalPosition
 from penstock.core.postgres import types
-from penstock.core.postgres.log_items import RowLogged, RowsLogged
+from penstock.core.postgres.log_items import RowLogged, RowsLogged, ShortTransactions, TransactionEnded, items_until
 from penstock.core.postgres.messages import UNCHANGED, Relation, RelationColumn, Unchanged
 from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.rows import RowDecoder
@@ -90,21 +91,42 @@ def _logs(draw: st.DrawFn) -> tuple[Relation, list[bytes]]:
     for _ in range(draw(st.integers(1, 4))):
         kind, lacks = draw(st.sampled_from("IUDV")), draw(st.booleans())
         rows = draw(st.lists(_cells(may_lack=lacks and kind in "UV"), min_size=1, max_size=3))
-        for cells in (rows * 20)[: draw(st.sampled_from([2, 16, 30]))]:
+        for index, cells in enumerate((rows * 20)[: draw(st.sampled_from([2, 16, 30]))]):
             match kind:
                 case "I":
                     messages.append(encoding.encode_insert(table.oid, cells))
                 case "U":
                     messages.append(encoding.encode_update(table.oid, None, cells))
                 case "V":
-                    whole = tuple(None if cell is UNCHANGED else cell for cell in cells)
+                    whole = tuple(None if cell is UNCHANGED else cell for cell in rows[(index + 1) % len(rows)])
                     messages.append(encoding.encode_update(table.oid, whole, cells, whole=True))
                 case _:
                     old = cells if identity == "f" else (cells[0], *[None] * (len(cells) - 1))
                     messages.append(encoding.encode_delete(table.oid, old, whole=identity == "f"))
     begin = [encoding.encode_begin(100), encoding.encode_relation(table)]
-    again = [encoding.encode_commit(100, 110), encoding.encode_begin(200)]
-    return table, [*begin, *messages, *again, *messages, encoding.encode_commit(200, 210)]
+    return table, [*begin, *messages, encoding.encode_commit(100, 110), *_short(table, messages, draw(_SHAPES))]
+
+
+_SHAPES = st.lists(
+    st.tuples(st.sampled_from([1, 2, 40]), st.booleans(), st.booleans(), st.sampled_from([10, 100, 1 << 32])),
+    min_size=1,
+    max_size=3,
+)
+
+
+def _short(table: Relation, rows: list[bytes], shapes: list[tuple[int, bool, bool, int]]) -> list[bytes]:
+    """The same rows in transactions of a few, with and without TRUNCATE ahead, some in the next 4 GiB of the log."""
+    lsn, messages = 200, list[bytes]()
+    for count, is_truncated, is_empty, gap in cycle(shapes):
+        now, rows = rows[:count], rows[count:]
+        odd = [encoding.encode_truncate([table.oid])] * is_truncated
+        inside = [odd + now, []] if is_empty else [odd + now]
+        for changes in inside:
+            messages += [encoding.encode_begin(lsn, lsn % 1000, lsn), *changes, encoding.encode_commit(lsn, lsn + 9)]
+            lsn += gap
+        if not rows:
+            return messages
+    return messages
 
 
 def _scan(messages: list[bytes], start: WalPosition, *, at_once: bool) -> list[PostgresItem]:
@@ -114,9 +136,21 @@ def _scan(messages: list[bytes], start: WalPosition, *, at_once: bool) -> list[P
     return [item for message in messages for item in scanner.take(message)]
 
 
+def _rows(items: list[PostgresItem]) -> list[RowLogged | RowsLogged]:
+    rows: list[RowLogged | RowsLogged] = []
+    for item in items:
+        rows += item.rows if isinstance(item, ShortTransactions) else [item] if isinstance(item, _ROWS) else []
+    return rows
+
+
+def _end(items: list[PostgresItem]) -> WalPosition:
+    """Where the last transaction ends."""
+    return [item.end for item in items if isinstance(item, ShortTransactions | TransactionEnded)][-1]
+
+
 def _decoded(table: Relation, items: list[PostgresItem]) -> list[tuple[object, ...]]:
     """All rows in log order, each with everything that its batch says of it."""
-    rows = [item for item in items if isinstance(item, RowLogged | RowsLogged)]
+    rows = _rows(items)
     told: list[tuple[object, ...]] = []
     for batch in RowDecoder.of(table_schema(table, None, _CATALOG), table, _CATALOG).decode(rows):
         assert batch.serials is not None
@@ -137,16 +171,20 @@ def test_rows_read_at_once_are_those_that_are_read_one_by_one(log: tuple[Relatio
 
     at_once = _scan(messages, WalPosition(0), at_once=True)
 
-    assert _decoded(table, at_once) == _decoded(table, _scan(messages, WalPosition(0), at_once=False))
+    one_by_one = _scan(messages, WalPosition(0), at_once=False)
+    assert _decoded(table, at_once) == _decoded(table, one_by_one)
+    assert _end(at_once) == _end(one_by_one)
 
 
 @settings(max_examples=10)
-@given(_logs(), st.integers(0, 200))
+@given(_logs(), st.sampled_from([100, 200]), st.integers(0, 200))
 def test_a_stream_that_begins_inside_a_transaction_has_the_same_rows(
-    log: tuple[Relation, list[bytes]], rows_from: int
+    log: tuple[Relation, list[bytes]], lsn: int, rows_from: int
 ) -> None:
     table, messages = log
-    start = WalPosition(100, rows_from)
+    if lsn > 100:
+        messages = [*messages[:2], *messages[messages.index(encoding.encode_commit(100, 110)) :]]
+    start = WalPosition(lsn, rows_from)
 
     at_once = _scan(messages, start, at_once=True)
 
@@ -201,8 +239,7 @@ def test_many_rows_weigh_what_they_weigh_one_by_one_at_least() -> None:
     log = [encoding.encode_begin(100), encoding.encode_relation(table), *rows]
 
     at_once, one_by_one = (
-        sum(each.weight_bytes for each in _scan(log, WalPosition(0), at_once=way) if isinstance(each, _ROWS))
-        for way in (True, False)
+        sum(each.weight_bytes for each in _rows(_scan(log, WalPosition(0), at_once=way))) for way in (True, False)
     )
 
     assert at_once >= one_by_one > 30 * 200
@@ -216,3 +253,40 @@ def test_many_rows_of_one_kind_are_one_item() -> None:
     (run,) = (item for item in items if isinstance(item, RowsLogged))
 
     assert len(run.messages) == 30
+
+
+@given(_SHAPES, st.data())
+def test_short_transactions_are_cut_at_the_first_end_behind_a_stop(
+    shapes: list[tuple[int, bool, bool, int]], data: st.DataObject
+) -> None:
+    table = encoding.relation([("id", types.INT4)])
+    row, gone = encoding.encode_insert(table.oid, (b"1",)), encoding.encode_delete(table.oid, (b"1",))
+    begun = [encoding.encode_begin(100), encoding.encode_relation(table), encoding.encode_commit(100, 110)]
+    messages = [*begun, *_short(table, [row, row, gone] * 9, shapes)]
+    one_by_one = _scan(messages, WalPosition(0), at_once=False)
+    ends = [item.end for item in one_by_one if isinstance(item, TransactionEnded)]
+    stop = WalPosition(data.draw(st.sampled_from(ends)).lsn - data.draw(st.integers(0, 9)))
+
+    wanted = items_until(_scan(messages, WalPosition(0), at_once=True), stop)
+
+    singles = items_until(one_by_one, stop)
+    assert _decoded(table, list(wanted)) == _decoded(table, list(singles))
+    assert _end(list(wanted)) == _end(list(singles))
+
+
+def test_short_transactions_are_one_item_up_to_what_has_to_be_looked_at() -> None:
+    table = encoding.relation([("id", types.INT4)])
+    row = encoding.encode_insert(table.oid, (b"1",))
+    singles = [[encoding.encode_begin(lsn), row, encoding.encode_commit(lsn, lsn + 5)] for lsn in range(200, 500, 10)]
+    long = [encoding.encode_begin(600), *[row] * 300, encoding.encode_commit(600, 610)]
+    log = [encoding.encode_begin(100), encoding.encode_relation(table), encoding.encode_commit(100, 110)]
+
+    items = _scan([*log, *chain.from_iterable(singles), *long], WalPosition(0), at_once=True)
+
+    assert [type(item).__name__ for item in items] == [
+        "RelationSeen",
+        "TransactionEnded",
+        "ShortTransactions",
+        "RowsLogged",
+        "TransactionEnded",
+    ]

@@ -15,6 +15,8 @@ from penstock.core.postgres.log_items import (
     PostgresItem,
     RelationSeen,
     RowLogged,
+    RowsLogged,
+    ShortTransactions,
     TablesTruncated,
     TransactionEnded,
 )
@@ -31,6 +33,7 @@ def _scan(start: WalPosition, messages: list[bytes]) -> list[PostgresItem]:
 def _place(item: PostgresItem) -> tuple[int, int]:
     if isinstance(item, TransactionEnded | LogAdvanced):
         return item.end.lsn, 0
+    assert not isinstance(item, ShortTransactions | RowsLogged)
     return item.transaction.lsn, item.number
 
 

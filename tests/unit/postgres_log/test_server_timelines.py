@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from tests.unit.postgres_log import pgoutput_encoding as encoding
 
 from penstock.core.positions import WalPosition, position_from_mapping
-from penstock.core.postgres.log_items import LogAdvanced, TransactionEnded
+from penstock.core.postgres.log_items import LogAdvanced, ShortTransactions, TransactionEnded
 from penstock.core.postgres.scan import PgoutputScanner
 from penstock.core.postgres.server_timelines import end_of_timeline
 
@@ -29,9 +31,11 @@ def test_a_timeline_that_the_server_never_was_in_has_no_end_in_it() -> None:
 
 def test_places_of_a_stream_are_of_its_servers_timeline_and_stay_so_when_they_are_written() -> None:
     scanner = PgoutputScanner(WalPosition(0, server_timeline=4))
-    items = [scanner.at_rest(50), *scanner.take_all([encoding.encode_begin(100), encoding.encode_commit(100, 110)])]
+    one, another = ([encoding.encode_begin(lsn), encoding.encode_commit(lsn, lsn + 10)] for lsn in (100, 200))
+    single = chain.from_iterable(map(scanner.take, one))
+    items = [scanner.at_rest(50), *single, *scanner.take_all(another)]
 
-    ends = [item.end for item in items if isinstance(item, LogAdvanced | TransactionEnded)]
+    ends = [item.end for item in items if isinstance(item, LogAdvanced | TransactionEnded | ShortTransactions)]
     written = [position_from_mapping(end.to_mapping()) for end in ends]
 
-    assert [each.server_timeline for each in written if isinstance(each, WalPosition)] == [4, 4]
+    assert [each.server_timeline for each in written if isinstance(each, WalPosition)] == [4, 4, 4]

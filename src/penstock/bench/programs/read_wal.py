@@ -19,7 +19,7 @@ from penstock.adapters.postgres.source.relations import PostgresRelations
 from penstock.adapters.postgres.source.stream import open_stream
 from penstock.bench.known_tables import known_table_catalog
 from penstock.bench.marks import write_mark
-from penstock.core.log_items import RowsRead
+from penstock.core.log_items import LoggedRows, RowsRead, TransactionsRead
 from penstock.core.positions import WalPosition, parse_lsn
 from penstock.core.postgres.relations import table_schema
 from penstock.core.publication import Publication
@@ -34,11 +34,11 @@ from penstock.wiring.backlog import BACKLOG_PACE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.core.log_items import LoggedRows
     from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.log import LogStream
 
-_WAIT_SECONDS = 1.0
+_WAIT_SECONDS = 0.05
+"""What is gathered is decoded when nothing more has come for so long: the last rows are waited for as long."""
 _START_SECONDS = 60.0
 _ROW_AT = 25
 """A message of the replication protocol has 25 bytes before pgoutput's."""
@@ -95,15 +95,23 @@ def _receive(server: PostgresServer, slot: str, publication: str, lsn: str, want
 def _decode(
     stream: LogStream, reading: PostgresReading, table_catalog: TableCatalog, position: WalPosition
 ) -> Iterator[int]:
-    """Yield how many rows each read of the stream had, decoded."""
+    """Yield how many rows were decoded at once: as much as a capture gathers for a publication."""
     del position
+    gathered, gathered_bytes = list[LoggedRows](), 0
     while True:
-        logged: list[LoggedRows] = [
-            step.rows for step in reading.steps(stream.read(_WAIT_SECONDS)) if isinstance(step, RowsRead)
-        ]
-        if logged:
-            schema, _ = table_catalog.encodable(logged[0].table)
-            yield sum(map(len, reading.decode(schema.schema, logged)))
+        items = stream.read(_WAIT_SECONDS)
+        for step in reading.steps(items):
+            came = (
+                [step.rows] if isinstance(step, RowsRead) else step.rows if isinstance(step, TransactionsRead) else ()
+            )
+            # The publication is of all tables: what a peer writes to find its place in the log is none of ours.
+            wanted = [rows for rows in came if table_catalog.wanted(rows.table)]
+            gathered += wanted
+            gathered_bytes += sum(rows.weight_bytes for rows in wanted)
+        if gathered and (gathered_bytes >= BACKLOG_PACE.bytes_wanted or not items):
+            schema, _ = table_catalog.encodable(gathered[0].table)
+            yield sum(map(len, reading.decode(schema.schema, gathered)))
+            gathered, gathered_bytes = [], 0
 
 
 def _encode(

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.core.positions import WalPosition
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.core.changes import Op
+    from penstock.core.positions import Position
     from penstock.core.postgres.messages import Cells, Relation
 
 STEPS_PER_ROW: Final = 4
 """See RowLogged."""
 CELL_BYTES: Final = 8
 """What a cell counts for besides its text, a NULL too: it takes a place in each form that rows have."""
+
+_OFFSET_BITS: Final = 32
+_OFFSET_MASK: Final = (1 << _OFFSET_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,29 +39,27 @@ class Transaction:
         """The boundary before it."""
         return WalPosition(self.lsn)
 
+    @property
+    def offset(self) -> int:
+        """That of `place`."""
+        return self.lsn & _OFFSET_MASK
+
+    @property
+    def name(self) -> str:
+        """What stands for its GTID."""
+        return f"{self.lsn >> _OFFSET_BITS:X}/{self.lsn & _OFFSET_MASK:X}:{self.xid}"
+
 
 class _OfOneTable:
     """What a row and rows that follow each other have alike."""
 
     __slots__ = ()
     relation: Relation
-    transaction: Transaction
-    size_bytes: int
 
     @property
     def table(self) -> TableId:
         """Whose they are."""
         return TableId(self.relation.schema, self.relation.name)
-
-    @property
-    def weight_bytes(self) -> int:
-        """How many bytes of memory they count for."""
-        return self.size_bytes
-
-    @property
-    def newest_ms(self) -> int:
-        """When they were committed, Unix milliseconds."""
-        return self.transaction.timestamp_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,12 @@ class RowLogged(_OfOneTable):
     transaction: Transaction
     number: int
     serial: int
-    size_bytes: int
+    weight_bytes: int
+
+    @property
+    def newest_ms(self) -> int:
+        """When it was committed, Unix milliseconds."""
+        return self.transaction.timestamp_ms
 
     @property
     def last_number(self) -> int:
@@ -82,25 +93,53 @@ class RowLogged(_OfOneTable):
 
 @dataclass(frozen=True, slots=True)
 class RowsLogged(_OfOneTable):
-    """Rows of one table that follow each other in one transaction, changed in the same way, as they were sent.
+    """Rows of one table that were changed in the same way, as they were sent, with log order among themselves.
 
-    `image` is the letter of the one row image that each message has: N for a new row, K for an old key, O for an
-    old row. `number` and `serial` are those of the first row: see RowLogged.
+    `image` is the letter of the first row image that each message has: N for a new row, K for an old key, O for an
+    old row, behind which an update has the new one. Each message has its transaction, `number` and `serial`: see
+    RowLogged. The transactions are of one file: they have the upper half of their LSNs in common.
     """
 
     relation: Relation
     op: Op
     image: str
-    messages: tuple[bytes, ...]
-    transaction: Transaction
-    number: int
-    serial: int
-    size_bytes: int
+    messages: Sequence[bytes]
+    transactions: Sequence[Transaction]
+    numbers: Sequence[int]
+    serials: Sequence[int]
+
+    @property
+    def transaction(self) -> Transaction:
+        """That of the last row."""
+        return self.transactions[-1]
+
+    @property
+    def newest_ms(self) -> int:
+        """The newest commit time among them, Unix milliseconds."""
+        return max(transaction.timestamp_ms for transaction in self.transactions)
+
+    @property
+    def weight_bytes(self) -> int:
+        """How many bytes of memory they count for."""
+        return sum(map(len, self.messages)) + len(self.messages) * CELL_BYTES * len(self.relation.columns)
 
     @property
     def last_number(self) -> int:
         """The number of the last row."""
-        return self.number + (len(self.messages) - 1) * STEPS_PER_ROW
+        return self.numbers[-1]
+
+    def through(self, transaction: Transaction) -> RowsLogged | None:
+        """What of them was committed up to a transaction, that one included; None for nothing."""
+        count = bisect_right(self.transactions, transaction.lsn, key=attrgetter("lsn"))
+        if not count:
+            return None
+        return replace(
+            self,
+            messages=self.messages[:count],
+            transactions=self.transactions[:count],
+            numbers=self.numbers[:count],
+            serials=self.serials[:count],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +169,50 @@ class TransactionEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class ShortTransactions:
+    """Transactions that follow each other, with all of their rows; `ends` are the places behind their commits.
+
+    They have nothing but rows of tables that were described before.
+    """
+
+    transactions: Sequence[Transaction]
+    ends: Sequence[int]
+    rows: Sequence[RowsLogged]
+    end: WalPosition
+
+    def until(self, stop: Position) -> ShortTransactions:
+        """Return what is up to the first end at `stop` or behind it, where there is one."""
+        count = bisect_left(self.ends, stop.order, key=lambda end: WalPosition(end).order) + 1
+        if count >= len(self.ends):
+            return self
+        transactions, ends = self.transactions[:count], self.ends[:count]
+        cut = (run.through(transactions[-1]) for run in self.rows)
+        rows = tuple(run for run in cut if run is not None)
+        return ShortTransactions(transactions, ends, rows, replace(self.end, lsn=ends[-1]))
+
+
+@dataclass(frozen=True, slots=True)
 class LogAdvanced:
     """Nothing for us up to `end`, a boundary."""
 
     end: WalPosition
 
 
-PostgresItem: TypeAlias = RowLogged | RowsLogged | RelationSeen | TablesTruncated | TransactionEnded | LogAdvanced
+PostgresItem: TypeAlias = (
+    RowLogged | RowsLogged | RelationSeen | TablesTruncated | TransactionEnded | ShortTransactions | LogAdvanced
+)
 
 
 def size_of(cells: Cells | None) -> int:
     """How many bytes of memory cells take, about."""
     return 0 if cells is None else sum(CELL_BYTES + (len(cell) if isinstance(cell, bytes) else 0) for cell in cells)
+
+
+def items_until(items: Sequence[PostgresItem], stop: Position | None) -> Sequence[PostgresItem]:
+    """Return what of `items` is up to the first end at `stop` or behind it; `items` itself if that is all."""
+    if stop is not None:
+        for index, item in enumerate(items):
+            if isinstance(item, TransactionEnded | ShortTransactions | LogAdvanced) and item.end.order >= stop.order:
+                last = item.until(stop) if isinstance(item, ShortTransactions) else item
+                return items if last is items[-1] else [*items[:index], last]
+    return items

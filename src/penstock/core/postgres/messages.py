@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+EPOCH_US: Final = 946_684_800_000_000
+"""2000-01-01, from which PostgreSQL counts, in microseconds since 1970."""
 
 
 class Unchanged(Enum):

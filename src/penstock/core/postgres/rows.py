@@ -6,7 +6,8 @@ from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice, starmap
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from penstock.core.postgres.bad_values import BadValueError
 from penstock.core.postgres.columns import column_reader
 from penstock.core.postgres.log_items import STEPS_PER_ROW, RowsLogged
 from penstock.core.postgres.messages import UNCHANGED, Unchanged
-from penstock.core.postgres.runs import find_texts, rows_of
+from penstock.core.postgres.runs import RUN_ROWS_MIN, find_texts, rows_of
 from penstock.core.postgres.types import find_type
 from penstock.core.postgres.values import value_reader
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
 ArrowArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
+_T = TypeVar("_T")
 _Lacking: TypeAlias = tuple[int, ...]
 _Whole: TypeAlias = "tuple[bytes | None, ...]"
 _FULL: Final = "ALTER TABLE {table} REPLICA IDENTITY FULL, so that the log has whole rows"
@@ -76,7 +78,9 @@ class RowDecoder:
             else:
                 ones.append(row)
         for group in runs.values():
-            texts = find_texts(group)
+            # A few are cheaper one by one.
+            is_many = sum(len(run.messages) for run in group) >= RUN_ROWS_MIN
+            texts = find_texts(group) if is_many else None
             if texts is None:
                 ones.extend(one for run in group for one in rows_of(run))
             else:
@@ -149,43 +153,48 @@ class RowDecoder:
             before=None if op is Op.CREATE else self._record_batch(befores, lambda index: _where(rows[index])),
             after=None if op is Op.DELETE else self._record_batch(afters, lambda index: _where(rows[index])),
             file=file,
-            offsets=np.array([row.transaction.place.offset for row in rows], np.int64),
+            offsets=np.array([row.transaction.offset for row in rows], np.int64),
             rows=np.array([row.number for row in rows], np.int32),
             timestamps_ms=np.array([row.transaction.timestamp_ms for row in rows], np.int64),
-            gtids=pa.array([f"{r.transaction.place}:{r.transaction.xid}" for r in rows], pa.string()),
+            gtids=pa.array([row.transaction.name for row in rows], pa.string()),
             server_id=0,
             serials=np.array([row.serial for row in rows], np.int64),
             before_lacks=tuple(self.schema.columns[index].name for index in before_lacks),
             after_lacks=tuple(self.schema.columns[index].name for index in after_lacks),
         )
 
-    def _batch_of_runs(self, runs: Sequence[RowsLogged], texts: Sequence[ArrowArray]) -> RowBatch:
-        """Of rows of which the log has one image: it lacks the rest of the old row, unless that is the image."""
-        op, counts = runs[0].op, [len(run.messages) for run in runs]
-        rest = [index for index in range(len(texts)) if index not in self.key]
+    def _batch_of_runs(self, runs: Sequence[RowsLogged], images: Sequence[Sequence[ArrowArray]]) -> RowBatch:
+        op, rest = runs[0].op, [index for index in range(len(self.readers)) if index not in self.key]
         lacks_rest = op is not Op.CREATE and runs[0].image != "O"
-        image = self._of_texts(runs, texts, rest if op is Op.DELETE and lacks_rest else ())
-        before = image
-        if op is Op.UPDATE:
-            nothing = {index: pa.nulls(image.num_rows, self.arrow.field(index).type) for index in rest}
-            arrays = [nothing.get(index, column) for index, column in enumerate(image.columns)]
-            before = pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+        before, after = self._images_of_runs(runs, images, rest if lacks_rest else ())
         return RowBatch(
             schema=self.schema,
             op=op,
-            before=None if op is Op.CREATE else before,
-            after=None if op is Op.DELETE else image,
+            before=before,
+            after=after,
             file=runs[0].transaction.place.file,
-            offsets=np.repeat(np.array([run.transaction.place.offset for run in runs], np.int64), counts),
-            rows=_counted([run.number for run in runs], counts, STEPS_PER_ROW).astype(np.int32),
-            timestamps_ms=np.repeat(np.array([run.transaction.timestamp_ms for run in runs], np.int64), counts),
-            gtids=pa.array(
-                np.repeat([f"{r.transaction.place}:{r.transaction.xid}" for r in runs], counts), pa.string()
-            ),
+            offsets=np.array(_of_each(runs, attrgetter("offset")), np.int64),
+            rows=_numbers([run.numbers for run in runs]).astype(np.int32),
+            timestamps_ms=np.array(_of_each(runs, attrgetter("timestamp_ms")), np.int64),
+            gtids=pa.array(_of_each(runs, attrgetter("name")), pa.string()),
             server_id=0,
-            serials=_counted([run.serial for run in runs], counts, 1),
+            serials=_numbers([run.serials for run in runs]),
             before_lacks=tuple(self.schema.columns[index].name for index in rest) if lacks_rest else (),
         )
+
+    def _images_of_runs(
+        self, runs: Sequence[RowsLogged], images: Sequence[Sequence[ArrowArray]], lacking: Sequence[int]
+    ) -> tuple[pa.RecordBatch | None, pa.RecordBatch | None]:
+        """Return the rows before and after; of the old ones the log lacks the columns `lacking`."""
+        op = runs[0].op
+        first = self._of_texts(runs, images[0], lacking if op is Op.DELETE else ())
+        if op is not Op.UPDATE:
+            return (None, first) if op is Op.CREATE else (first, None)
+        if len(images) > 1:
+            return first, self._of_texts(runs, images[1], ())
+        nothing = {index: pa.nulls(first.num_rows, self.arrow.field(index).type) for index in lacking}
+        arrays = [nothing.get(index, column) for index, column in enumerate(first.columns)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow), first
 
     def _of_texts(
         self, runs: Sequence[RowsLogged], texts: Sequence[ArrowArray], unread: Sequence[int]
@@ -242,8 +251,21 @@ def _where_in(runs: Sequence[RowsLogged], row: int) -> str:
     return next(islice((_where(one) for run in runs for one in rows_of(run)), row, None))
 
 
-def _counted(firsts: Sequence[int], counts: Sequence[int], step: int) -> NDArray[np.int64]:
-    """Count on from each of `firsts`."""
+def _of_each(runs: Sequence[RowsLogged], tell: Callable[[Transaction], _T]) -> list[_T]:
+    """What is told of the transaction of each row, once where a run has a single one: its transactions are in order."""
+    told: list[_T] = []
+    for run in runs:
+        first, count = run.transactions[0], len(run.transactions)
+        told += [tell(first)] * count if first is run.transactions[-1] else map(tell, run.transactions)
+    return told
+
+
+def _numbers(parts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
     return np.concatenate(
-        [first + step * np.arange(n, dtype=np.int64) for first, n in zip(firsts, counts, strict=True)]
+        [
+            np.arange(part.start, part.stop, part.step, dtype=np.int64)
+            if isinstance(part, range)
+            else np.array(part, np.int64)
+            for part in parts
+        ]
     )

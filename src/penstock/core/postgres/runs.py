@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
-from penstock.core.postgres.log_items import STEPS_PER_ROW, RowLogged, size_of
+from penstock.core.postgres.log_items import RowLogged, size_of
 from penstock.core.postgres.messages import Deleted, Inserted, Updated
 from penstock.core.postgres.network_reader import MalformedError
 from penstock.core.postgres.pgoutput import decode_message
@@ -29,67 +30,116 @@ if TYPE_CHECKING:
 ArrowArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
 _Places: TypeAlias = "NDArray[np.int64]"
 
+ROW_KINDS: Final = {
+    b"IN": Op.CREATE,
+    b"UN": Op.UPDATE,
+    b"UO": Op.UPDATE,
+    b"DK": Op.DELETE,
+    b"DO": Op.DELETE,
+}
+"""Messages of rows, by their kind and the letter of the first row image. An update of a key (UK) is read plainly."""
 NOTHING_SKIPPED: Final = "report it, with the server's version; nothing was skipped"
+RUN_ROWS_MIN: Final = 16
+"""Fewer rows are cheaper one by one."""
 HEAD_BYTES: Final = 6
 """A message's kind, its table's OID, and the letter of its row image."""
 _COUNT_BYTES: Final = 2
 _LENGTH_BYTES: Final = 4
-_NULL, _TEXT = b"nt"
+_NULL, _TEXT, _NEW = b"ntN"
 
 
-def find_texts(runs: Sequence[RowsLogged]) -> list[ArrowArray] | None:
-    """Return what each column has in all rows of `runs`, of one table, as binary values; None for the plain decoder."""
+def find_texts(runs: Sequence[RowsLogged]) -> list[list[ArrowArray]] | None:
+    """Return what each column has in all rows of `runs`, of one table, as binary values; None for the plain decoder.
+
+    Of updates with an old row there are two such lists, of the old row and of the new one; else there is one.
+    """
     messages = [message for run in runs for message in run.messages]
     lengths = np.fromiter(map(len, messages), np.int64, len(messages))
     # What a message that ends too early would be read from is there.
     data = b"".join([*messages, bytes(_COUNT_BYTES + _LENGTH_BYTES)])
-    octets = np.frombuffer(data, np.uint8)
     ends = np.cumsum(lengths)
-    at = ends - lengths + HEAD_BYTES
+    walk = _Walk(data, ends - lengths + HEAD_BYTES, ends)
     count = len(runs[0].relation.columns)
-    if (_numbers(data, ">u2")[at] != count).any():
-        return None
-    at += _COUNT_BYTES
-    sizes, columns = _numbers(data, ">u4"), list[ArrowArray]()
-    for _ in range(count):
-        if (at >= ends).any():
+    images = [walk.image(count)]
+    if has_two_images(runs[0]):
+        images.append(walk.image(count) if walk.pass_by(_NEW) else None)
+    found = [image for image in images if image is not None]
+    return found if len(found) == len(images) and walk.is_at_end() else None
+
+
+def has_two_images(run: RowsLogged) -> bool:
+    """Whether its messages have an old row and a new one."""
+    return run.op is Op.UPDATE and run.image == "O"
+
+
+class _Walk:
+    """One cursor for each message, all of which go through their messages together."""
+
+    def __init__(self, data: bytes, at: _Places, ends: _Places) -> None:
+        self._data = data
+        self._octets = np.frombuffer(data, np.uint8)
+        self._at = at
+        self._ends = ends
+
+    def image(self, count: int) -> list[ArrowArray] | None:
+        """Read a row image of `count` columns; None where a message has something else."""
+        if (self._at > self._ends).any() or (_numbers(self._data, ">u2")[self._at] != count).any():
             return None
-        kinds = octets[at]
-        is_null = kinds == _NULL
-        if not (is_null | (kinds == _TEXT)).all():
-            return None
-        starts = at + np.where(is_null, 1, 1 + _LENGTH_BYTES)
-        at = starts + np.where(is_null, 0, sizes[at + 1])
-        if (at > ends).any():
-            return None
-        columns.append(_values(data, starts, at, is_null))
-    return columns if (at == ends).all() else None
+        at, ends = self._at + _COUNT_BYTES, self._ends
+        sizes, columns = _numbers(self._data, ">u4"), list[ArrowArray]()
+        for _ in range(count):
+            if (at >= ends).any():
+                return None
+            kinds = self._octets[at]
+            is_null = kinds == _NULL
+            if not (is_null | (kinds == _TEXT)).all():
+                return None
+            starts = at + np.where(is_null, 1, 1 + _LENGTH_BYTES)
+            at = starts + np.where(is_null, 0, sizes[at + 1])
+            if (at > ends).any():
+                return None
+            columns.append(_values(self._data, starts, at, is_null))
+        self._at = at
+        return columns
+
+    def pass_by(self, letter: int) -> bool:
+        """Pass by a letter, if each message has it here."""
+        is_here = bool((self._at < self._ends).all() and (self._octets[self._at] == letter).all())
+        self._at = self._at + 1
+        return is_here
+
+    def is_at_end(self) -> bool:
+        """Whether each message ends here."""
+        return bool((self._at == self._ends).all())
 
 
 def rows_of(run: RowsLogged) -> Iterator[RowLogged]:
     """Yield the rows of a run one by one, by the plain decoder. Raises CorruptLogError where a message is malformed."""
-    for index, message in enumerate(run.messages):
+    for message, transaction, number, serial in zip(
+        run.messages, run.transactions, run.numbers, run.serials, strict=True
+    ):
         try:
             old, is_whole, new = _images(message)
         except MalformedError as error:
-            what = f"the log does not decode at {run.transaction.place}: {error}"
+            what = f"the log does not decode at {transaction.place}: {error}"
             raise CorruptLogError(what, NOTHING_SKIPPED) from error
         if len(new or old or ()) != len(run.relation.columns):
-            what = f"the log has another number of columns at {run.transaction.place} than it announced for {run.table}"
+            what = f"the log has another number of columns at {transaction.place} than it announced for {run.table}"
             raise CorruptLogError(what, NOTHING_SKIPPED)
-        number, serial = run.number + index * STEPS_PER_ROW, run.serial + index
         size = size_of(old) + size_of(new)
-        yield RowLogged(run.relation, run.op, old, is_whole, new, run.transaction, number, serial, size)
+        yield RowLogged(run.relation, run.op, old, is_whole, new, transaction, number, serial, size)
 
 
 def _images(message: bytes) -> tuple[Cells | None, bool, Cells | None]:
     match decode_message(message):
-        case Inserted(_, new) | Updated(_, None, _, new):
+        case Inserted(_, new):
             return None, False, new
+        case Updated(_, old, is_whole, new):
+            return old, is_whole, new
         case Deleted(_, old, is_whole):
             return old, is_whole, None
         case other:
-            what = f"{type(other).__name__} among rows with one image"
+            what = f"{type(other).__name__} among rows"
             raise MalformedError(what)
 
 

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Final, assert_never
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
 from penstock.core.postgres.log_items import (
-    CELL_BYTES,
     STEPS_PER_ROW,
     LogAdvanced,
     PostgresItem,
     RelationSeen,
     RowLogged,
     RowsLogged,
+    ShortTransactions,
     TablesTruncated,
     Transaction,
     TransactionEnded,
     size_of,
 )
 from penstock.core.postgres.messages import (
+    EPOCH_US,
     Began,
     Committed,
     Deleted,
@@ -34,7 +35,8 @@ from penstock.core.postgres.messages import (
 )
 from penstock.core.postgres.network_reader import MalformedError
 from penstock.core.postgres.pgoutput import decode_message
-from penstock.core.postgres.runs import HEAD_BYTES, NOTHING_SKIPPED
+from penstock.core.postgres.runs import HEAD_BYTES, NOTHING_SKIPPED, ROW_KINDS, RUN_ROWS_MIN
+from penstock.core.postgres.short_transactions import read_short_transactions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,12 +44,6 @@ if TYPE_CHECKING:
     from penstock.core.positions import WalPosition
     from penstock.core.postgres.messages import Cells
 
-EPOCH_US: Final = 946_684_800_000_000
-"""2000-01-01, from which PostgreSQL counts, in microseconds since 1970."""
-_RUNS: Final = {b"IN": Op.CREATE, b"UN": Op.UPDATE, b"DK": Op.DELETE, b"DO": Op.DELETE}
-"""Messages with one row image, by their kind and its letter."""
-_RUN_ROWS_MIN: Final = 16
-"""Fewer rows are cheaper one by one."""
 _RUN_BYTES_MAX: Final = 1 << 20
 _ROWS_MAX: Final = (1 << 31) // STEPS_PER_ROW - 1
 
@@ -80,8 +76,13 @@ class PgoutputScanner:
         """Yield what messages say, which are as `take` wants them: many rows of one kind are one item."""
         at = 0
         while at < len(messages):
+            if self._transaction is None:
+                short, at = read_short_transactions(messages, at, self._start, self._relations, self._serial + 1)
+                if short is not None:
+                    yield self._passed(short)
+                    continue
             end = self._end_of_run(messages, at)
-            if end - at < _RUN_ROWS_MIN:
+            if end - at < RUN_ROWS_MIN:
                 for message in messages[at:end]:
                     yield from self.take(message)
             else:
@@ -93,7 +94,7 @@ class PgoutputScanner:
         head = messages[at][:HEAD_BYTES]
         kind = head[:1] + head[-1:]
         oid = int.from_bytes(head[1:-1], "big")
-        is_known = kind in _RUNS and oid in self._relations and self._transaction is not None
+        is_known = kind in ROW_KINDS and oid in self._relations and self._transaction is not None
         if not is_known or (self._transaction is not None and self._transaction.lsn == self._start.lsn):
             return at + 1
         end, left = at, _RUN_BYTES_MAX
@@ -104,12 +105,18 @@ class PgoutputScanner:
 
     def _run(self, messages: Sequence[bytes]) -> RowsLogged:
         head = messages[0][:HEAD_BYTES]
-        relation, op = self._relation(int.from_bytes(head[1:-1], "big")), _RUNS[head[:1] + head[-1:]]
+        relation, op = self._relation(int.from_bytes(head[1:-1], "big")), ROW_KINDS[head[:1] + head[-1:]]
         number, serial, count = self._number(), self._serial + 1, len(messages)
         self._count(count)
         self._serial += count
-        size = sum(map(len, messages)) + count * CELL_BYTES * len(relation.columns)
-        return RowsLogged(relation, op, chr(head[-1]), tuple(messages), self._inside(), number, serial, size)
+        numbers = range(number, number + count * STEPS_PER_ROW, STEPS_PER_ROW)
+        transactions = (self._inside(),) * count
+        return RowsLogged(relation, op, chr(head[-1]), messages, transactions, numbers, range(serial, serial + count))
+
+    def _passed(self, short: ShortTransactions) -> ShortTransactions:
+        self._end = short.end
+        self._serial += sum(len(run.messages) for run in short.rows)
+        return short
 
     def at_rest(self, lsn: int) -> LogAdvanced | None:
         """Take note that nothing was committed before `lsn` that has not come; None if that is no news."""

@@ -42,10 +42,28 @@ _AWAY: Final = "check that the server runs and can be reached"
 _LOGIN: Final = "check the source's host, database, user, password and tls; pg_hba.conf must let the user in"
 _REFUSED_AT_THE_DOOR: Final = ("authentication failed", "no pg_hba.conf entry", "does not exist", "permission denied")
 _GRANTS: Final = (
-    "grant it: ALTER ROLE {user} REPLICATION; GRANT USAGE ON SCHEMA ... TO {user}; "
-    "GRANT SELECT ON ALL TABLES IN SCHEMA ... TO {user}"
+    "grant it: ALTER ROLE {user} REPLICATION, or on Amazon RDS GRANT rds_replication TO {user}; "
+    "GRANT USAGE ON SCHEMA ... TO {user}; GRANT SELECT ON ALL TABLES IN SCHEMA ... TO {user}"
 )
-_NOT_READY: Final[tuple[tuple[re.Pattern[str], type[PenstockError], str, str], ...]] = (
+_PLUGIN: Final = (
+    "ALTER SYSTEM SET output_plugin_libraries = 'pgoutput, ...', with what others need, and SELECT pg_reload_conf(); "
+    "where there is no such setting, pgoutput, which is a part of PostgreSQL, is missing: install it, or ask the "
+    "server's provider for it"
+)
+_SAID: Final[tuple[tuple[re.Pattern[str], type[PenstockError], str, str], ...]] = (
+    (
+        # Before PostgreSQL 16, and from then on.
+        re.compile("to start walsender|to start WAL sender"),
+        UnfitServerError,
+        "does not let {user} read the log: {cause}",
+        _GRANTS,
+    ),
+    (
+        re.compile(r'may not be used as an output plugin|could not access file ".*pgoutput"'),
+        UnfitServerError,
+        "does not let the log be read by pgoutput: {cause}",
+        _PLUGIN,
+    ),
     (
         # For a moment only, where a failover is under way. At a start a standby is refused: see preflight.require_fit.
         re.compile("recovery is in progress"),
@@ -124,13 +142,13 @@ def connected(server: PostgresServer) -> Iterator[psycopg.Connection]:
 def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
     """Turn a driver's error into ours: UnavailableError where trying again may help."""
     cause = str(error).strip()
+    for sign, said_class, reason, remedy in _SAID:
+        if sign.search(cause):
+            message = f"{server} {reason.format(user=server.user, cause=cause)}"
+            return said_class(message, remedy.format(user=server.user))
     for kinds, class_, hint in _KINDS:
         if isinstance(error, kinds):
             return class_(f"{server}: {cause}", hint.format(user=server.user))
-    if isinstance(error, errors.ObjectNotInPrerequisiteState):
-        for sign, class_, reason, hint in _NOT_READY:
-            if sign.search(cause):
-                return class_(f"{server} {reason}", hint)
     if isinstance(error, psycopg.OperationalError):
         if error.sqlstate is None and any(refused in cause for refused in _REFUSED_AT_THE_DOOR):
             return UnfitServerError(f"{server} refused the login: {cause}", _LOGIN)

@@ -81,14 +81,19 @@ def open_initial_snapshot(
     publication: str,
     wanted: Callable[[TableId], bool],
     special: SpecialValues,
+    *,
+    failover: bool = False,
 ) -> Iterator[PostgresInitialSnapshot]:
-    """Make the slot, and read tables as they were at its first position. The publication is there."""
+    """Make the slot, and read tables as they were at its first position. The publication is there.
+
+    See slot.create_slot.
+    """
     with ExitStack() as opened:
         log = opened.enter_context(closing(connect_to_log(server)))
         reader = opened.enter_context(closing(connect(server)))
         with explained(server):
             timeline = read_timeline(log)
-        lsn, snapshot = create_slot(server, log, slot)
+        lsn, snapshot = create_slot(server, log, slot, failover=failover)
         with explained(server):
             reader.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             reader.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))

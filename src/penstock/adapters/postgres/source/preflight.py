@@ -2,46 +2,68 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.postgres.source.catalog import read_tables, read_unreadable
+from penstock.adapters.postgres.source.connection import connect_to_log
 from penstock.adapters.postgres.source.publication import (
+    describe_forbidden,
     describe_unidentified,
     publication_exists,
     read_published,
     require_whole_publication,
     unidentified_tables,
 )
-from penstock.adapters.postgres.source.slot import ANOTHER_SLOT, is_foreign, read_slot
+from penstock.adapters.postgres.source.slot import ANOTHER_SLOT, FAILOVER_SINCE, is_foreign, read_slot
 from penstock.core.errors import START_ANEW, UnfitServerError
 from penstock.core.findings import Finding
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import psycopg
 
+    from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.postgres.source.slot import SlotState
 
 _OLDEST: Final = 120000
+_REPLICATORS: Final = ("rds_replication", "rds_superuser")
+"""Roles whose members may replicate without REPLICATION: Amazon's. Azure and Cloud SQL have administrators set it."""
+_ADMINISTRATORS: Final = ("rds_superuser", "azure_pg_admin", "cloudsqlsuperuser")
+"""What providers have in place of superusers."""
 _PER_MAJOR: Final = 10000
 _SHOWN_MAX: Final = 10
 
 
+@dataclass(frozen=True, slots=True)
+class LogAccess:
+    """How a source's log is read: the login, the slot, the publication, and whether standbys are to keep the slot."""
+
+    server: PostgresServer
+    slot: str
+    publication: str
+    is_failover: bool
+
+
 def examine_source(
-    connection: psycopg.Connection, slot: str, publication: str, wanted: Callable[[TableId], bool]
+    connection: psycopg.Connection, access: LogAccess, wanted: Callable[[TableId], bool]
 ) -> Iterator[Finding]:
     """Look at settings, our rights, the slot, the publication and the wanted tables. Raises psycopg.Error."""
     yield from _server(connection)
-    yield from _rights(connection)
-    yield from _slot(connection, slot)
-    yield from _tables(connection, publication, wanted)
+    yield from _rights(connection, access.server)
+    if access.is_failover:
+        yield from _failover(connection)
+    yield from _slot(connection, access)
+    yield from _tables(connection, access.publication, wanted)
 
 
-def require_fit(connection: psycopg.Connection) -> None:
+def require_fit(connection: psycopg.Connection, access: LogAccess) -> None:
     """Raise UnfitServerError with everything that the server, or our login, lacks. Raises psycopg.Error."""
-    wrong = [each for each in (*_server(connection), *_rights(connection)) if each.level == "error"]
+    failover = _failover(connection) if access.is_failover else ()
+    found = (*_server(connection), *_rights(connection, access.server), *failover)
+    wrong = [each for each in found if each.level == "error"]
     if wrong:
         raise UnfitServerError("; ".join(each.message for each in wrong), "; ".join(each.hint for each in wrong))
 
@@ -70,23 +92,65 @@ def _server(connection: psycopg.Connection) -> Iterator[Finding]:
         yield Finding("warning", "max_wal_senders", message, "raise max_wal_senders, and restart the server")
 
 
-def _rights(connection: psycopg.Connection) -> Iterator[Finding]:
+def _rights(connection: psycopg.Connection, server: PostgresServer) -> Iterator[Finding]:
     row = connection.execute(
         "SELECT rolreplication OR rolsuper, rolname FROM pg_roles WHERE rolname = current_user"
     ).fetchone()
     may_replicate, role = row or (False, "")
+    by = _member_of(connection, _REPLICATORS)
     if may_replicate:
         yield Finding("ok", "replication", f"{role} may read the log")
+    elif by:
+        yield Finding("ok", "replication", f"{role} may read the log, as a member of {by}")
     else:
-        yield Finding("error", "replication", f"{role} may not read the log", f"ALTER ROLE {role} REPLICATION")
+        yield _answer_of(server, role)
 
 
-def _slot(connection: psycopg.Connection, name: str) -> Iterator[Finding]:
-    found = read_slot(connection, name)
+def _answer_of(server: PostgresServer, role: str) -> Finding:
+    """What the server itself says: providers have rules of their own, which its catalog does not tell."""
+    try:
+        connect_to_log(server).close()
+    except UnfitServerError as error:
+        hint = f"ALTER ROLE {role} REPLICATION, or on Amazon RDS GRANT rds_replication TO {role}"
+        return Finding("error", "replication", f"{role} may not read the log: {error.message}", hint)
+    return Finding("ok", "replication", f"{role} may read the log, as the server says")
+
+
+def _member_of(connection: psycopg.Connection, roles: Sequence[str]) -> str:
+    """The first of these roles that is there and that we are a member of; "" for none."""
+    row = connection.execute(
+        "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s) AND pg_has_role(oid, 'MEMBER') ORDER BY 1", (list(roles),)
+    ).fetchone()
+    return str(row[0]) if row else ""
+
+
+def _failover(connection: psycopg.Connection) -> Iterator[Finding]:
+    version = connection.info.server_version
+    if version < FAILOVER_SINCE:
+        message = f"PostgreSQL {version // _PER_MAJOR} has no failover slots, and the source has `failover: true`"
+        hint = f"take `failover` out of the source, or use PostgreSQL {FAILOVER_SINCE // _PER_MAJOR} or later"
+        yield Finding("error", "failover", message, hint)
+        return
+    row = connection.execute("SELECT current_setting('synchronized_standby_slots')").fetchone()
+    if row and row[0]:
+        yield Finding("ok", "failover", f"we read nothing that {row[0]} do not have")
+    else:
+        message = "synchronized_standby_slots names no standby, so one that is promoted may lack what we have published"
+        hint = (
+            "ALTER SYSTEM SET synchronized_standby_slots = '...', the standby's physical slot; SELECT pg_reload_conf()"
+        )
+        yield Finding("warning", "failover", message, hint)
+
+
+def _slot(connection: psycopg.Connection, access: LogAccess) -> Iterator[Finding]:
+    name, found = access.slot, read_slot(connection, access.slot)
     if found is None:
         yield from _room_for_slot(connection, name)
-    else:
-        yield _judge(found, name, connection.info.dbname)
+        return
+    yield _judge(found, name, connection.info.dbname)
+    if access.is_failover and not found.is_failover:
+        message = "standbys do not keep it: it was not made as a failover slot"
+        yield Finding("warning", f"slot {name}", message, "start the pipeline again: it makes it one")
 
 
 def _room_for_slot(connection: psycopg.Connection, name: str) -> Iterator[Finding]:
@@ -117,7 +181,8 @@ def _judge(found: SlotState, name: str, database: str) -> Finding:
     if found.wal_status == "unreserved":
         hint = "run the pipeline now: the server may remove that log at any moment (max_slot_wal_keep_size)"
         return Finding("error", f"slot {name}", f"{kept}, more than it may", hint)
-    return Finding("ok", f"slot {name}", f"{kept}; {'is read' if found.is_active else 'nobody reads it now'}")
+    read = "is read" if found.is_active else "nobody reads it now"
+    return Finding("ok", f"slot {name}", f"{kept}; {read}{'; standbys keep it too' if found.is_failover else ''}")
 
 
 def _tables(connection: psycopg.Connection, publication: str, wanted: Callable[[TableId], bool]) -> Iterator[Finding]:
@@ -137,11 +202,7 @@ def _tables(connection: psycopg.Connection, publication: str, wanted: Callable[[
         else:
             yield Finding("ok", subject, "has the wanted tables")
     else:
-        unfit = unidentified_tables(connection)
-        if unfit:
-            yield Finding("error", subject, *describe_unidentified(publication, unfit))
-        else:
-            yield Finding("ok", subject, "is made at the first start, of all tables")
+        yield _publication_to_make(connection, publication)
     keyless = [table for table in ours if not tables[table].has_identity]
     if keyless:
         message = f"{_shown(keyless)}: no primary key and no replica identity, so only new rows can be carried"
@@ -152,6 +213,21 @@ def _tables(connection: psycopg.Connection, publication: str, wanted: Callable[[
         role = connection.info.user
         hint = "; ".join(f"GRANT SELECT ON {table} TO {role}" for table in unread[:_SHOWN_MAX])
         yield Finding("error", "grants", f"{role} may not read {_shown(unread)}", hint)
+
+
+def _publication_to_make(connection: psycopg.Connection, publication: str) -> Finding:
+    """A first start makes the publication, of all tables, if it may."""
+    subject = f"publication {publication}"
+    unfit = unidentified_tables(connection)
+    if unfit:
+        return Finding("error", subject, *describe_unidentified(publication, unfit))
+    row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
+    if row and row[0]:
+        return Finding("ok", subject, "is made at the first start, of all tables")
+    by = _member_of(connection, _ADMINISTRATORS)
+    if by:
+        return Finding("ok", subject, f"is made at the first start, of all tables, if {by} may")
+    return Finding("error", subject, *describe_forbidden(publication, connection.info.user))
 
 
 def _partial(connection: psycopg.Connection, publication: str) -> Iterator[Finding]:

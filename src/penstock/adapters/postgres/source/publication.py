@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from psycopg import sql
+from psycopg import errors, sql
 
 from penstock.adapters.postgres.source.catalog import read_tables
 from penstock.core.errors import START_ANEW, UnfitServerError
@@ -62,8 +62,8 @@ def require_whole_publication(connection: psycopg.Connection, name: str) -> None
 def ensure_publication(connection: psycopg.Connection, name: str) -> None:
     """Make the publication unless there is one: of all tables, and of those that come later.
 
-    Raises UnfitServerError where that would keep others from writing: PostgreSQL refuses
-    UPDATE and DELETE on a published table that has no replica identity.
+    Raises UnfitServerError where we may not, and where that would keep others from writing: PostgreSQL
+    refuses UPDATE and DELETE on a published table that has no replica identity.
     """
     if publication_exists(connection, name):
         require_whole_publication(connection, name)
@@ -75,7 +75,20 @@ def ensure_publication(connection: psycopg.Connection, name: str) -> None:
     if connection.info.server_version >= _AS_ROOT_SINCE:
         options += ", publish_via_partition_root = true"
     statement = sql.SQL("CREATE PUBLICATION {} FOR ALL TABLES WITH ({})")
-    connection.execute(statement.format(sql.Identifier(name), sql.SQL(options)))
+    try:
+        connection.execute(statement.format(sql.Identifier(name), sql.SQL(options)))
+    except errors.InsufficientPrivilege as error:
+        raise UnfitServerError(*describe_forbidden(name, connection.info.user)) from error
+
+
+def describe_forbidden(name: str, role: str) -> tuple[str, str]:
+    """Say that we may not make a publication of all tables, and who may make which."""
+    message = f"there is no publication {name}, and {role} may not make one of all tables"
+    hint = (
+        f"as a superuser: CREATE PUBLICATION {name} FOR ALL TABLES WITH (publish_via_partition_root = true); or as "
+        f"their owner: CREATE PUBLICATION {name} FOR TABLE ... WITH (publish_via_partition_root = true)"
+    )
+    return message, hint
 
 
 def unidentified_tables(connection: psycopg.Connection) -> list[TableId]:

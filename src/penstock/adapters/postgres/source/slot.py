@@ -5,12 +5,13 @@ Source: PostgreSQL 18 documentation, "pg_replication_slots" and "CREATE_REPLICAT
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from psycopg import sql
 
-from penstock.adapters.postgres.source.connection import connected, explained, run_command
+from penstock.adapters.postgres.source.connection import connect_to_log, connected, explained, run_command
 from penstock.adapters.postgres.source.identity import read_head
 from penstock.core.errors import START_ANEW, LogPurgedError, PositionError, UnavailableError, UnfitServerError
 from penstock.core.positions import WalPosition, parse_lsn
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _PLUGIN: Final = "pgoutput"
 ANOTHER_SLOT: Final = "give the source another `slot`, which no other reader uses"
+FAILOVER_SINCE: Final = 170000
+"""Before PostgreSQL 17 no slot is kept on standbys too."""
+_ALTER_SECONDS: Final = 60.0
 _CREATE_SECONDS: Final = 600.0
 """PostgreSQL waits for every transaction that writes, to its end, before a slot has a first position."""
 
@@ -31,7 +35,7 @@ class SlotState:
     """A slot as the server has it; `confirmed` is what it will send no earlier change than, `retained_bytes` its WAL.
 
     `wal_status` is reserved, extended, unreserved or lost; `safe_bytes` is what may be written before it is lost, None
-    without a limit.
+    without a limit. `is_failover` says whether standbys that synchronize slots have it too.
     """
 
     plugin: str
@@ -41,22 +45,24 @@ class SlotState:
     retained_bytes: int
     wal_status: str
     safe_bytes: int | None
+    is_failover: bool = False
 
 
 def read_slot(connection: psycopg.Connection, name: str) -> SlotState | None:
     """Look a slot up; None if there is none. Raises psycopg.Error."""
+    failover = "failover" if connection.info.server_version >= FAILOVER_SINCE else "false"
     row = connection.execute(
-        "SELECT coalesce(plugin, ''), coalesce(database, ''), active,"
+        "SELECT coalesce(plugin, ''), coalesce(database, ''), active,"  # noqa: S608 - our own words
         " coalesce(confirmed_flush_lsn, '0/0')::text,"
         " coalesce(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()"
-        " ELSE pg_current_wal_lsn() END, restart_lsn), 0)::bigint, coalesce(wal_status, ''), safe_wal_size"
+        f" ELSE pg_current_wal_lsn() END, restart_lsn), 0)::bigint, coalesce(wal_status, ''), safe_wal_size, {failover}"
         " FROM pg_replication_slots WHERE slot_name = %s",
         (name,),
     ).fetchone()
     if row is None:
         return None
-    plugin, database, active, confirmed, retained, status, safe = row
-    return SlotState(plugin, database, active, parse_lsn(confirmed), retained, status, safe)
+    plugin, database, active, confirmed, retained, status, safe, is_failover = row
+    return SlotState(plugin, database, active, parse_lsn(confirmed), retained, status, safe, is_failover)
 
 
 def require_slot(server: PostgresServer, name: str, position: WalPosition, *, for_good: bool = False) -> None:
@@ -110,16 +116,38 @@ def is_foreign(found: SlotState, database: str) -> bool:
     return found.plugin != _PLUGIN or found.database != database
 
 
-def create_slot(server: PostgresServer, log: psycopg.Connection, name: str) -> tuple[int, str]:
-    """Make a slot; return its first position and a snapshot as of it, which lasts while `log` is not used."""
-    command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput EXPORT_SNAPSHOT").format(sql.Identifier(name))
+def create_slot(
+    server: PostgresServer, log: psycopg.Connection, name: str, *, failover: bool = False
+) -> tuple[int, str]:
+    """Make a slot; return its first position and a snapshot as of it, which lasts while `log` is not used.
+
+    With `failover` standbys may have it too: PostgreSQL 17 and later.
+    """
     with explained(server):
-        result = run_command(log, command.as_string(log), _CREATE_SECONDS)
+        result = run_command(log, creation(name, failover=failover), _CREATE_SECONDS)
     point, snapshot = result.get_value(0, 1), result.get_value(0, 2)
     if not point or not snapshot:
         message = f"{server} made the slot {name} without a snapshot"
         raise UnavailableError(message, "it is tried again")
     return parse_lsn(point.decode()), snapshot.decode()
+
+
+def creation(name: str, *, failover: bool) -> str:
+    """The command that makes a slot. PostgreSQL before 15 knows no list of options."""
+    options = "(SNAPSHOT 'export', FAILOVER true)" if failover else "EXPORT_SNAPSHOT"
+    command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput {}")
+    return command.format(sql.Identifier(name), sql.SQL(options)).as_string()
+
+
+def ensure_failover(server: PostgresServer, name: str) -> None:
+    """Have standbys keep a slot, too, that was made otherwise. Raises UnavailableError while somebody reads from it."""
+    with connected(server) as connection:
+        found = read_slot(connection, name)
+    if found is None or found.is_failover:
+        return
+    command = sql.SQL("ALTER_REPLICATION_SLOT {} (FAILOVER true)").format(sql.Identifier(name))
+    with closing(connect_to_log(server)) as log, explained(server):
+        run_command(log, command.as_string(log), _ALTER_SECONDS)
 
 
 def drop_slot(server: PostgresServer, name: str) -> None:

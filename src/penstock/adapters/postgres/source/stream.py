@@ -19,7 +19,8 @@ from penstock.adapters.postgres.source.connection import connect_to_log, explain
 from penstock.adapters.postgres.source.timeline import require_same_log
 from penstock.core.errors import START_ANEW, CorruptLogError, LogPurgedError, UnavailableError
 from penstock.core.positions import wal_position
-from penstock.core.postgres.scan import EPOCH_US, PgoutputScanner
+from penstock.core.postgres.messages import EPOCH_US
+from penstock.core.postgres.scan import PgoutputScanner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,7 @@ _REPORT_SECONDS: Final = 5.0
 _IDLE_REPORT_SECONDS: Final = 0.5
 """The same while nothing comes: whoever waits for a place in a log without rows for us waits for the answer."""
 _WRITE_SECONDS: Final = 30.0
+_CHANGE_KIND: Final = ord("w")
 _CHANGE: Final = struct.Struct(">cQQq")
 _ALIVE: Final = struct.Struct(">cQqB")
 _REPORT: Final = struct.Struct(">cQQQqB")
@@ -92,7 +94,7 @@ class WalStream:
             if size < 0:
                 raise self._ended()
             taken += size
-            if bytes(data[:1]) == b"w":
+            if data[0] == _CHANGE_KIND:
                 changes.append(bytes(data[_CHANGE.size :]))
                 continue
             items.extend(self._scanner.take_all(changes))

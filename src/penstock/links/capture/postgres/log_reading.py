@@ -15,8 +15,10 @@ from penstock.core.postgres.log_items import (
     RelationSeen,
     RowLogged,
     RowsLogged,
+    ShortTransactions,
     TablesTruncated,
     TransactionEnded,
+    items_until,
 )
 from penstock.core.postgres.rows import RowDecoder
 from penstock.core.tables import TableId
@@ -75,13 +77,18 @@ class PostgresReading:
             match item:
                 case RowLogged() | RowsLogged():
                     if self._last is None or self._last.transaction is not item.transaction:
-                        self._catalog.saw_commit(item.transaction.xid)
+                        self._catalog.saw_commits([item.transaction.xid])
                     self._last = item
                     yield RowsRead(item)
                 case TransactionEnded(end):
                     self._last = None
                     self._reached = self._stamped(end)
                     yield TransactionsRead(self._reached)
+                case ShortTransactions(transactions, _, rows, end):
+                    self._catalog.saw_commits(transaction.xid for transaction in transactions)
+                    self._last = None
+                    self._reached = self._stamped(end)
+                    yield TransactionsRead(self._reached, rows)
                 case LogAdvanced(end):
                     self._reached = self._stamped(end)
                     yield LogPassed(self._reached)
@@ -94,11 +101,7 @@ class PostgresReading:
 
     def until(self, items: Sequence[object], stop: Position | None) -> Sequence[object]:
         """See LogReading."""
-        if stop is not None:
-            for index, item in enumerate(items, 1):
-                if isinstance(item, TransactionEnded | LogAdvanced) and item.end.order >= stop.order:
-                    return items if index == len(items) else items[:index]
-        return items
+        return items_until(cast("Sequence[PostgresItem]", items), stop)
 
     def behind_rows(self, boundary: Position) -> WalPosition | None:
         """See LogReading."""

@@ -14,7 +14,7 @@ from penstock.core.postgres.relations import table_schema
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from penstock.core.postgres.messages import Relation
     from penstock.core.postgres.types import SpecialValues, TypeInfo
@@ -67,10 +67,10 @@ class RegisteredCatalog:
         known = known if known is not None and known.number == relation.oid else None
         return table_schema(relation, self._relations.table(relation.oid), self.types(relation), known, self._special)
 
-    def saw_commit(self, xid: int) -> None:
-        """Take note of a transaction that the log has told of."""
+    def saw_commits(self, xids: Iterable[int]) -> None:
+        """Take note of transactions that the log has told of."""
         with self._lock:
-            self._committed.append(xid)
+            self._committed.extend(xids)
 
     def committed(self) -> Sequence[int]:
         """The newest transactions that the log has told of: others may not see their rows yet."""
