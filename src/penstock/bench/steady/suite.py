@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PACKAGES: Final = ("penstock", "pyspark", "pyarrow", "confluent-kafka", "duckdb", "psycopg")
 _IDLE_CORES: Final = 0.03
 _CORES: Final = {1: {5: 0.095, 200: 0.128, 1_000: 0.256}, 2: {5: 0.124, 200: 0.167, 1_000: 0.333}}
-"""What the peer took when the goals were set, with its broker; 1.3 times it with two sinks, twice it at 1,000 a second."""
+"""What the peer and its broker took when the goals were set; with two sinks 1.3 times it, at 1,000 a second twice."""
 _P50_MS: Final = 250.0
 _P99_MS: Final = 500.0
 _MEMORY_MEBIBYTES: Final = 900.0
