@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from penstock.bench.bench import Bench
@@ -46,16 +45,15 @@ def plan_figures(sinks: int, ours: Steady, theirs: Steady | PenstockError) -> Se
     """What is shown of our side beside the peer's, which always has PostgreSQL alone."""
     into = f"into {_SINKS[sinks]}"
     peer, why = (None, theirs) if isinstance(theirs, PenstockError) else (theirs, None)
-    told = [_cores(f"idle, {into}", 0, (ours, peer), _IDLE_CORES)]
+    sides = [side for side in (ours, peer) if side is not None]
+    told = [_cores(f"idle, {into}", 0, sides, _IDLE_CORES)]
     for rate in RATES:
         name = f"{rate:,} one-row transactions a second {into}"
-        told.append(_cores(name, rate, (ours, peer), _CORES[sinks][rate]))
+        told.append(_cores(name, rate, sides, _CORES[sinks][rate]))
         for what, target in (("p50", _P50_MS), ("p99", _P99_MS)):
-            pick = attrgetter(f"{what}_ms")
-            pair = pick(ours.stretches[rate]), peer and pick(peer.stretches[rate])
-            told.append(_less(f"{name}: commit to visible, {what}", "ms", pair, target))
-    memory = ours.memory_mebibytes, peer and peer.memory_mebibytes
-    start = ours.first_row_seconds, peer and peer.first_row_seconds
+            took = [getattr(side.stretches[rate], f"{what}_ms") for side in sides]
+            told.append(_less(f"{name}: commit to visible, {what}", "ms", took, target))
+    memory, start = [side.memory_mebibytes for side in sides], [side.first_row_seconds for side in sides]
     note = "PSS of the process tree behind the last stretch; broker, Schematizer and source beside it"
     told += [
         _less(f"memory, {into}", "MiB", memory, _MEMORY_MEBIBYTES, note),
@@ -64,24 +62,21 @@ def plan_figures(sinks: int, ours: Steady, theirs: Steady | PenstockError) -> Se
     return told if why is None else [_without_peer(figure, why) for figure in told]
 
 
-def _cores(name: str, rate: int, sides: tuple[Steady, Steady | None], target: float | None) -> Figure:
+def _cores(name: str, rate: int, sides: Sequence[Steady], target: float | None) -> Figure:
     """The cores of a stretch; each side's own and the broker's are told apart in the note."""
-    stretches = [side.stretches[rate] for side in sides if side is not None]
+    stretches = [side.stretches[rate] for side in sides]
     both = [stretch.cores + stretch.broker_cores for stretch in stretches]
     note = "; ".join(
         f"{stretch.cores:.3f} {whose}, {stretch.broker_cores:.3f} the broker's"
         for stretch, whose in zip(stretches, ("ours", "the peer's"), strict=False)
     )
-    pair = both[0], both[1] if len(both) > 1 else None
-    return _less(f"{name}: CPU, the broker's too", "cores busy", pair, target, note)
+    return _less(f"{name}: CPU, the broker's too", "cores busy", both, target, note)
 
 
-def _less(
-    name: str, unit: str, pair: tuple[float | None, float | None], target: float | None, note: str = ""
-) -> Figure:
-    """A figure of ours beside the peer's, of which less is good."""
-    value, peer_value = pair
-    return Figure(name, unit, "less", value, NAME, peer_value, target, "value", note)
+def _less(name: str, unit: str, values: Sequence[float], target: float | None, note: str = "") -> Figure:
+    """A figure of which less is good: ours, and the peer's if there is one."""
+    ours, *theirs = values
+    return Figure(name, unit, "less", ours, NAME, theirs[0] if theirs else None, target, "value", note)
 
 
 def _without_peer(figure: Figure, why: PenstockError) -> Figure:
