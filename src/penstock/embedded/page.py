@@ -73,7 +73,8 @@ class PageServer:
     def __init__(self, file: Path, spec: PipelineSpec, url: str, port: int) -> None:
         """Start nothing yet."""
         self.url = url
-        self._command = [sys.executable, "-m", "penstock.cli.main", "web", str(file), "--port", str(port)]
+        # What is asked of it, and its start, which imports much, take no time from the pipeline.
+        self._command = ["nice", sys.executable, "-m", "penstock.cli.main", "web", str(file), "--port", str(port)]
         self._output = log_directory(spec) / "web.log"
         self._child: Child | None = None
         self._started_at = 0.0

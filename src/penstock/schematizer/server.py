@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from penstock.core.errors import UsageError
-from penstock.schematizer.app import create_app
 from penstock.schematizer.http.patience import PatientProtocol
 from penstock.schematizer.http.protection import Protection
 from penstock.schematizer.security.users import read_users
-from penstock.schematizer.storage.database import open_database
 from penstock.schematizer.workers import run_workers
 
 if TYPE_CHECKING:
@@ -63,6 +61,10 @@ def serve(service: Service, announce: Callable[[str, int], None]) -> None:
     a users file that cannot work, and UnavailableError for a database that does
     not answer.
     """
+    # A pipeline's live page listens as this does, and has no use for the registry: a second and 16 MB.
+    from penstock.schematizer.app import create_app  # noqa: PLC0415
+    from penstock.schematizer.storage.database import open_database  # noqa: PLC0415
+
     if service.tls:
         check_tls(service.tls)
     with listen(service.host, service.port) as listener:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
@@ -93,6 +94,10 @@ class _Runner:
         self.started_at = time.monotonic()
         self.query = self.link.start(self.place)
 
+    def is_due(self) -> bool:
+        """Whether it is to be started now."""
+        return self.query is None and time.monotonic() >= self.start_after
+
     def end_with_what_is_there(self) -> None:
         """Read what is there by now and be done; failures are counted anew."""
         self.stop()
@@ -179,9 +184,7 @@ class Supervisor:
                 _log.error("nothing comes in any more: what is there is carried, then the run ends")
                 return
             self._services.ensure()
-            for runner in runners:
-                if not (runner.done or runner.given_up):
-                    self._look_after(runner)
+            self._look_after([runner for runner in runners if not (runner.done or runner.given_up)])
             time.sleep(self._poll_seconds)
 
     def _ran_dry(self) -> bool:
@@ -189,19 +192,19 @@ class Supervisor:
         given_up = [runner.given_up is not None for runner in self._runners if runner.link.brings_changes_in]
         return bool(given_up) and all(given_up)
 
-    def _look_after(self, runner: _Runner) -> None:
-        error = runner.failed()
-        if error is None and runner.query is None and time.monotonic() >= runner.start_after:
-            try:
-                runner.start()
-            except PenstockError as failure:
-                error = failure
-            except Py4JJavaError as failure:
-                error = _explain(f"Spark cannot start link {runner.link.name}", str(failure))
-            else:
-                self._conditions[runner.link.name] = self._condition(runner).running()
-        if error is not None:
-            self._handle(runner, error)
+    def _look_after(self, runners: Sequence[_Runner]) -> None:
+        """Start those that are due, side by side: each waits for servers and for processes that Spark starts."""
+        due = [runner for runner in runners if runner.is_due()]
+        with ThreadPoolExecutor(max(1, len(due)), "penstock-start") as threads:
+            for runner, error in zip(due, threads.map(_start, due), strict=True):
+                if error is None:
+                    self._conditions[runner.link.name] = self._condition(runner).running()
+                else:
+                    self._handle(runner, error)
+        for runner in runners:
+            failure = runner.failed()
+            if failure is not None:
+                self._handle(runner, failure)
 
     def _handle(self, runner: _Runner, error: PenstockError) -> None:
         runner.stop()
@@ -234,6 +237,17 @@ class Supervisor:
             return False
         others = [runner for runner in self._runners if runner is not one and not (runner.done or runner.given_up)]
         return any(runner.failures < len(_BACKOFF_SECONDS) for runner in others)
+
+
+def _start(runner: _Runner) -> PenstockError | None:
+    """Start a link; return why it could not be started, if it is to be started again."""
+    try:
+        runner.start()
+    except PenstockError as error:
+        return error
+    except Py4JJavaError as error:
+        return _explain(f"Spark cannot start link {runner.link.name}", str(error))
+    return None
 
 
 def _explain(what: str, printed: str) -> UnavailableError:

@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from penstock.adapters.duckdb.folded_rows import DuckdbFoldedRows
 from penstock.core.audit.findings import StagesFound, Suspect, TableFindings
 from penstock.core.audit.stage_columns import left_out
 from penstock.core.audit.stages import StageLook, find_first_wrong
@@ -77,6 +76,9 @@ class StageAudits:
         before: tuple[Stage, ...] = () if schema.partial_rows else ("topic", "files")
         if not before and landing is None:
             return None
+        # DuckDB is slow to import, and few runs of a pipeline audit stages.
+        from penstock.adapters.duckdb.folded_rows import DuckdbFoldedRows  # noqa: PLC0415
+
         with TemporaryDirectory(prefix="penstock-audit-") as folder, ExitStack() as stack:
             stages: list[_StageAudit | LandingStage] = []
             for name in before:

@@ -1,20 +1,63 @@
-"""What the bench of steady streams says of a side."""
+"""What the bench of steady streams says of ours and of the peer."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.bench.steady.stretches import RATES, Steady, Stretch
 from penstock.bench.steady.suite import plan_figures
+from penstock.core.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.bench.figure import Figure
 
 
-def test_the_brokers_cpu_is_counted_with_ours_and_told_apart() -> None:
-    stretches = {0: Stretch(0.02, 0.005), **{rate: Stretch(0.1, 0.2, 240.0, 510.0) for rate in RATES}}
+def _steady(cores: float, broker_cores: float, p50_ms: float, p99_ms: float) -> Steady:
+    stretches = {rate: Stretch(cores, broker_cores, p50_ms, p99_ms) for rate in RATES}
+    return Steady({0: Stretch(cores / 10, broker_cores / 10), **stretches}, 800.0, 10.0)
 
-    figures = {figure.name: figure for figure in plan_figures(1, Steady(stretches, 800.0, 10.0))}
+
+def _figures(sinks: int, theirs: Steady | PenstockError) -> dict[str, Figure]:
+    figures = plan_figures(sinks, _steady(0.2, 0.05, 240.0, 510.0), theirs)
+    found = {figure.name: figure for figure in figures}
+    assert len(found) == len(figures)
+    return found
+
+
+def test_the_brokers_cpu_is_counted_with_each_side_and_told_apart() -> None:
+    figures = _figures(1, _steady(0.3, 0.2, 300.0, 520.0))
 
     idle = figures["idle, into PostgreSQL: CPU, the broker's too"]
-    assert (idle.value, idle.ok, idle.note) == (0.025, True, "0.020 ours, 0.005 the broker's")
-    steady = figures["200 one-row transactions a second into PostgreSQL: commit to visible, p50"]
-    assert (steady.value, steady.ok) == (240.0, True)
-    assert not figures["5 one-row transactions a second into PostgreSQL: commit to visible, p99"].ok
-    assert not figures["start to first row, into PostgreSQL"].ok
-    assert figures["memory, into PostgreSQL"].ok
+    assert (idle.value, idle.peer_value, idle.ratio, idle.ok) == (0.025, 0.05, 2.0, True)
+    assert idle.note == "0.020 ours, 0.005 the broker's; 0.030 the peer's, 0.020 the broker's"
+
+
+def test_each_figure_is_beside_the_peers_and_held_against_its_goal() -> None:
+    figures = _figures(1, _steady(0.3, 0.2, 300.0, 520.0))
+
+    name = "5 one-row transactions a second into PostgreSQL"
+    p50, p99 = (figures[f"{name}: commit to visible, {what}"] for what in ("p50", "p99"))
+    assert (p50.value, p50.peer_value, p50.ok) == (240.0, 300.0, True)
+    assert (p99.value, p99.peer_value, p99.ok) == (510.0, 520.0, False)
+    memory, start = figures["memory, into PostgreSQL"], figures["start to first row, into PostgreSQL"]
+    assert (memory.value, memory.peer_value, memory.ok) == (800.0, 800.0, True)
+    assert (start.value, start.peer_value, start.ok) == (10.0, 10.0, False)
+
+
+def test_a_second_sink_and_more_rows_may_take_more() -> None:
+    one, two = _figures(1, PenstockError("no", "")), _figures(2, PenstockError("no", ""))
+
+    goals = [
+        figures[f"{rate} one-row transactions a second into {into}: CPU, the broker's too"].target
+        for figures, into in ((one, "PostgreSQL"), (two, "PostgreSQL and DuckDB"))
+        for rate in ("200", "1,000")
+    ]
+    assert goals == [0.128, 0.256, 0.167, 0.333]
+
+
+def test_without_its_peer_each_figure_says_why() -> None:
+    figures = _figures(2, PenstockError("no jars", "fetch them"))
+
+    assert {figure.ratio for figure in figures.values()} == {None}
+    assert all(figure.note.endswith("the peer could not be measured: no jars") for figure in figures.values())
+    assert figures["idle, into PostgreSQL and DuckDB: CPU, the broker's too"].value == 0.025

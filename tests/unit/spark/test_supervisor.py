@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Barrier
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -200,6 +201,27 @@ def test_a_source_that_failed_for_good_leaves_another_one_going(place: QueryPlac
         supervisor.run()
 
     assert (conditions["shopdb"].state, other.starts) == ("failed", [False])
+
+
+@dataclass
+class _Waiting(_Carrier):
+    """A link whose start ends when all links' have begun."""
+
+    all_begin: Barrier = field(kw_only=True)
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        self.all_begin.wait(timeout=10)
+        return super().start(place)
+
+
+def test_links_start_side_by_side(place: QueryPlace) -> None:
+    looks, all_begin = iter(range(3)), Barrier(3)
+    links = [_Waiting(name, all_begin=all_begin) for name in ("shopdb", "objects", "to-target")]
+
+    with pytest.raises(KeyboardInterrupt):
+        Supervisor(links, place, _Until(lambda: next(looks, None) is None), {}).run()
+
+    assert [link.starts for link in links] == [[False]] * 3
 
 
 @dataclass

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId
     from penstock.dev.postgres import PostgresServer
 
+_DEBEZIUM = "io.debezium"
 _PREFIX = "debezium"
 _SERVER_ID = 3_000_000_003
 JVM_OPTIONS = ("-Xms256m", "-Xmx1g", "-Djava.awt.headless=true", "-Dlog4j2.level=WARN")
@@ -39,7 +40,16 @@ def class_path() -> str:
 def connect_class_path() -> str:
     """The class path of Kafka Connect alone, for connectors that come as plugins; raises as `class_path`."""
     jars = zip(listed_jars(JarSet.DEBEZIUM), ensure_jars(JarSet.DEBEZIUM), strict=True)
-    return os.pathsep.join(str(file) for jar, file in jars if jar.organisation != "io.debezium")
+    return os.pathsep.join(str(file) for jar, file in jars if jar.organisation != _DEBEZIUM)
+
+
+def source_plugin(folder: Path) -> Path:
+    """Make `folder`, with Debezium's connectors for sources as a plugin; raises as `class_path`."""
+    folder.mkdir()
+    for jar, file in zip(listed_jars(JarSet.DEBEZIUM), ensure_jars(JarSet.DEBEZIUM), strict=True):
+        if jar.organisation == _DEBEZIUM:
+            (folder / file.name).symlink_to(file)
+    return folder
 
 
 def topic_of(table: TableId) -> str:

@@ -22,7 +22,7 @@ from penstock.embedded.processes import Child, start_child, wait_until_ready
 from penstock.embedded.server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _START_SECONDS = 120.0
@@ -46,7 +46,7 @@ plugin.discovery=service_load
 
 @dataclass(frozen=True, slots=True)
 class ConnectWorker(Server):
-    """A running worker, for one connector."""
+    """A running worker, for one connector, or for several that have names."""
 
     port: int
     child: Child = field(repr=False)
@@ -72,10 +72,10 @@ class ConnectWorker(Server):
         """Where its REST interface is."""
         return {"url": self._url("")}
 
-    def start_connector(self, settings: Mapping[str, str]) -> None:
+    def start_connector(self, settings: Mapping[str, str], name: str = _NAME) -> None:
         """Create the connector, and wait until its task runs; raises PenstockError when the task fails."""
-        self._ask("PUT", f"/connectors/{_NAME}/config", dict(settings))
-        self._await_task("RUNNING")
+        self._ask("PUT", f"/connectors/{name}/config", dict(settings))
+        self._await_task("RUNNING", name)
 
     def stop_connector(self) -> None:
         """Stop the connector: its task ends, its offsets stay."""
@@ -91,11 +91,11 @@ class ConnectWorker(Server):
         """Let it go on where it stopped or rests; it returns before the task runs."""
         self._ask("PUT", f"/connectors/{_NAME}/resume")
 
-    def _await_task(self, wanted: str | None) -> None:
+    def _await_task(self, wanted: str | None, name: str = _NAME) -> None:
         """Wait until the task is in this state, None for that there is no task."""
         deadline = time.monotonic() + _START_SECONDS
         while True:
-            states = self._task_states()
+            states = self._task_states(name)
             if any(state == "FAILED" for state in states):
                 message = f"Debezium's task failed: {tail(self.child.log)}"
                 raise PenstockError(message, f"read {self.child.log}")
@@ -106,8 +106,8 @@ class ConnectWorker(Server):
                 raise UnavailableError(message, f"read {self.child.log}")
             time.sleep(_POLL_SECONDS)
 
-    def _task_states(self) -> list[str]:
-        answer = self._send("GET", f"/connectors/{_NAME}/status", None)
+    def _task_states(self, name: str) -> list[str]:
+        answer = self._send("GET", f"/connectors/{name}/status", None)
         if answer.status_code == HTTPStatus.NOT_FOUND:
             return []
         return [task["state"] for task in answer.json().get("tasks", ())]
@@ -129,25 +129,26 @@ class ConnectWorker(Server):
         return f"http://{LOOPBACK}:{self.port}{path}"
 
 
-def start_connect(bootstrap_servers: str, folder: Path, plugin: Path | None = None) -> ConnectWorker:
+def start_connect(bootstrap_servers: str, folder: Path, plugins: Sequence[Path] = ()) -> ConnectWorker:
     """Start a worker with its files in `folder`; it has no connector yet.
 
-    `plugin` is a folder with the jars of a connector, which gets a class loader of
-    its own; without it Debezium's connectors for sources are on the class path.
+    Each of `plugins` is a folder with the jars of a connector, which gets a class loader
+    of its own; without any, Debezium's connectors for sources are on the class path.
 
     Raises UsageError without Java, UnavailableError without its jars.
     """
     port = choose_port(folder / "port")
     settings = folder / "worker.properties"
     text = _SETTINGS.format(bootstrap_servers=bootstrap_servers, host=LOOPBACK, port=port, folder=folder)
-    if plugin is not None:
-        plugins = folder / "plugins"
-        plugins.mkdir()
-        (plugins / plugin.name).symlink_to(plugin)
-        text += f"plugin.path={plugins}\n"
+    if plugins:
+        plugged = folder / "plugins"
+        plugged.mkdir()
+        for plugin in plugins:
+            (plugged / plugin.name).symlink_to(plugin)
+        text += f"plugin.path={plugged}\n"
     settings.write_text(text)
     program = "org.apache.kafka.connect.cli.ConnectStandalone"
-    path = class_path() if plugin is None else connect_class_path()
+    path = connect_class_path() if plugins else class_path()
     command = [java(), *JVM_OPTIONS, "-cp", path, program, str(settings)]
     child = start_child("Kafka Connect", command, folder / "connect.log")
     worker = ConnectWorker(port, child)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.connection import connect
 from penstock.bench.capture.workload import create_table, insert_range, login, without_sync
-from penstock.bench.steady.stretches import Side, Steady, measure_side
+from penstock.bench.steady.stretches import START_SECONDS, Side, Steady, measure_side
 from penstock.bench.steady.visible import Visible
 from penstock.bench.warehouse.compare import create_database, require_equal_postgres
 from penstock.bench.warehouse.pipeline import TargetPipeline, duckdb_sink, postgres_sink
@@ -17,8 +17,6 @@ from penstock.core.tables import TableId
 if TYPE_CHECKING:
     from penstock.bench.capture.latency import Ids
     from penstock.bench.lab import Lab
-
-START_SECONDS: Final = 180.0
 
 
 def measure_ours(lab: Lab, ids: Ids, sinks: int) -> Steady:

@@ -175,7 +175,7 @@ def _measure_jdbc(lab: Lab, table: TableId, files: Sequence[Path]) -> Loaded:
     lab.say(f"{table.schema}: starting Debezium's JDBC sink")
     send_changes(bootstrap_servers, topic, files[:1], mark=0)
     with (
-        start_connect(bootstrap_servers, lab.folder("jdbc"), jdbc_plugin()) as worker,
+        start_connect(bootstrap_servers, lab.folder("jdbc"), [jdbc_plugin()]) as worker,
         closing(connect_postgres(lab.postgres(), "theirs")) as connection,
     ):
         worker.start_connector(jdbc_settings(lab.postgres(), "theirs", topic, _JDBC_TABLE))
