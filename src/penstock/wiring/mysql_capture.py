@@ -15,7 +15,6 @@ from penstock.adapters.mysql.history import start_of_log, what_log_lacks
 from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS, open_initial_snapshot
 from penstock.adapters.mysql.log_coverage import require_whole_log
-from penstock.adapters.mysql.replica_lag import LagLimit
 from penstock.adapters.mysql.row_reader import MysqlRowReader
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.mysql.tracker import MysqlTracker
@@ -30,7 +29,7 @@ from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.mysql.statements import StatementHandler
 from penstock.links.capture.refreshers import wanted_by_itself
 from penstock.wiring.mysql_audited import AuditedMysqlSource
-from penstock.wiring.mysql_fitness import examine_source, require_fit_source
+from penstock.wiring.mysql_fitness import examine_source, lag_limit, require_fit_source
 from penstock.wiring.mysql_log import MysqlLog
 from penstock.wiring.mysql_status import read_source_status
 from penstock.wiring.open import mysql_server, mysql_source, open_tracker
@@ -175,10 +174,8 @@ class MysqlCapture:
 
     def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
         """See CaptureKind."""
-        mysql, owner, limit = mysql_source(source), copies_owner(pipeline, source.name), None
-        if mysql.max_replica_lag_seconds is not None:
-            limit = LagLimit(mysql.max_replica_lag_seconds, [(each.host, each.port) for each in mysql.replicas])
-        return MysqlRowReader(mysql_server(source), mysql.policy, owner, limit)
+        mysql, owner = mysql_source(source), copies_owner(pipeline, source.name)
+        return MysqlRowReader(mysql_server(source), mysql.policy, owner, lag_limit(mysql))
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""

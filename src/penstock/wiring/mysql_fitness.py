@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pymysql
@@ -11,6 +12,7 @@ from penstock.adapters.mysql import preflight
 from penstock.adapters.mysql.connection import connect, explain
 from penstock.adapters.mysql.heartbeat import HeartbeatWriter
 from penstock.adapters.mysql.preflight import require_fit
+from penstock.adapters.mysql.replica_lag import LagLimit, ReplicaWatch
 from penstock.adapters.mysql.visible import unseen_patterns
 from penstock.core.errors import PenstockError, UnfitServerError, UsageError
 from penstock.core.findings import Finding, examine
@@ -41,8 +43,19 @@ def examine_source(source: MysqlSourceSpec, pipeline: str) -> Iterator[Finding]:
             if source.heartbeat is not None:
                 writer = HeartbeatWriter(connection, source.heartbeat.table_id, pipeline, epoch=0)
                 yield examine(f"{subject}, heartbeat", writer.examine)
+        if (limit := lag_limit(source)) is not None:
+            late = ReplicaWatch(mysql_server(source), limit).look()
+            all_near = Finding("ok", f"{subject}, replicas", f"none is more than {limit.seconds_max:g} seconds behind")
+            yield all_near if late is None else replace(all_near, level="warning", message=late.message, hint=late.hint)
     except PenstockError as error:
         yield Finding("error", subject, error.message, error.hint, error.exit_code)
+
+
+def lag_limit(source: MysqlSourceSpec) -> LagLimit | None:
+    """Which replicas snapshots of the source wait for, and when; None for no waiting."""
+    if source.max_replica_lag_seconds is None:
+        return None
+    return LagLimit(source.max_replica_lag_seconds, [(each.host, each.port) for each in source.replicas])
 
 
 def _unseen_finding(subject: str, unseen: UnseenPattern, user: str) -> Finding:

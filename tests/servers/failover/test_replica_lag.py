@@ -15,11 +15,13 @@ from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.history import end_of_log
 from penstock.adapters.mysql.replica_lag import LagLimit, ReplicaWatch
 from penstock.adapters.mysql.row_reader import MysqlRowReader
+from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.core.errors import UnfitServerError
 from penstock.core.snapshots import SnapshotOptions
 from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId
 from penstock.ports.snapshots import ChunkOrder
+from penstock.wiring.mysql_fitness import examine_source
 
 if TYPE_CHECKING:
     from tests.servers.failover.pair import OpenPair
@@ -79,7 +81,17 @@ def test_a_chunk_waits_for_replicas_that_lag_or_stand_and_for_no_others(open_pai
 
 
 @pytest.mark.nightly
-def test_who_cannot_be_asked_is_waited_for_only_if_the_file_names_it(open_pair: OpenPair) -> None:
+def test_who_cannot_be_asked_is_waited_for_only_if_the_file_names_it(
+    open_pair: OpenPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def checked(*replicas: dict[str, object]) -> tuple[str, str]:
+        """What `penstock check FILE --connect` says of replicas."""
+        login = {"host": pair.master.host, "port": pair.master.port, "user": pair.master.user, "password_env": "LAG"}
+        more = {"name": "db", "kind": "mysql", "tables": ["shop.*"], "max_replica_lag_seconds": 5}
+        source = MysqlSourceSpec.model_validate({**login, **more, "replicas": replicas})
+        (found,) = [each for each in examine_source(source, "p") if each.subject == "source db, replicas"]
+        return found.level, found.message
+
     with open_pair(replica_options=["--report-host=127.0.0.1", "--report-port=1"]) as pair:
         pair.replicate()
         pair.catch_up()
@@ -90,6 +102,9 @@ def test_who_cannot_be_asked_is_waited_for_only_if_the_file_names_it(open_pair: 
         )
         few = replace(address(pair.master), user="few", password="few")
 
+        monkeypatch.setenv("LAG", pair.master.password)
+        assert checked() == ("ok", "none is more than 5 seconds behind")
+        assert checked({"host": "127.0.0.1", "port": 1})[0] == "warning"
         known, named = said(pair.master, LagLimit(0)), said(pair.master, LagLimit(0, [("127.0.0.1", 1)]))
         with (
             pytest.raises(UnfitServerError) as denied,
