@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import FULL_REFRESH, START_ANEW, RefusedStatementError, TableStoppedError, UsageError
+from penstock.core.errors import FULL_REFRESH, RefusedStatementError, TableStoppedError, UsageError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
@@ -143,7 +143,10 @@ class LandingSink:
         """See `Sink`. A landing table holds the messages of one name."""
         del order, schemas
         reason = f"it got the rows of {moves[0].origin}, and a landing zone does not rename tables"
-        hint = START_ANEW
+        names = sorted({name for move in moves for name in (move.origin, move.table)})
+        drops = " and ".join(f"penstock table FILE {name} drop" for name in names)
+        filled = " and ".join(f"penstock snapshot FILE {move.table} --full-refresh" for move in moves)
+        hint = f"type: {drops}; then {filled}"
         raise TableStoppedError(moves[0].table, "", "the target's table", reason, hint)
 
     def close(self) -> None:
