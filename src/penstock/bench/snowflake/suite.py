@@ -77,7 +77,8 @@ class Fresh:
 def plan_figures(fresh: Fresh, looks: Looks) -> Sequence[Figure]:
     """What is shown of it."""
     waits = looks.waits(fresh.committed)
-    chart = (Series("Penstock", looks.over_time(fresh.committed, fresh.begin, _CHART_POINTS)),)
+    waited = looks.over_time(fresh.committed, fresh.begin, _CHART_POINTS)
+    chart = (Series("Penstock", waited, "the longest wait in seconds"),)
     note = f"{fresh.rate:.0f} changes a second were written; tasks run every {SCHEDULE_SECONDS} s"
     p99 = percentile(waits, 99)
     tasks = "it runs the tasks, one by one"
