@@ -11,10 +11,11 @@ TargetOf: TypeAlias = Literal["value", "ratio"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """How something went for `name`: (seconds, value) from the beginning on."""
+    """How `what` went for `name`: (seconds, value) from the beginning on."""
 
     name: str
     points: tuple[tuple[float, float], ...]
+    what: str = "rows behind"
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def _draw_figure(root: ET.Element, top: int, figure: Figure) -> None:
 
 def _draw_chart(root: ET.Element, top: int, figure: Figure) -> None:
     """Draw the series of a figure over the seconds since each began."""
-    _write(root, (_BAR_LEFT, top + 12), f"{figure.name}: rows behind, over seconds", _SMALL, weight="bold")
+    _write(root, (_BAR_LEFT, top + 12), f"{figure.name}: {figure.series[0].what}, over seconds", _SMALL, weight="bold")
     points = [point for line in figure.series for point in line.points]
     last, most = (max(*values, 1.0) for values in zip(*points, strict=True))
     floor = top + 30 + _PLOT_HEIGHT

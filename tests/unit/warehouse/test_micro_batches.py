@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
+import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.core.errors import PositionError, UsageError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.dialect import DUCKDB
+from penstock.core.warehouse.dialects import POSTGRES
 from penstock.core.warehouse.micro_batches import (
     Offset,
     Stream,
@@ -138,3 +140,26 @@ def test_rows_that_come_in_the_order_of_their_columns_are_read_once_and_others_a
     if known is not None:
         with pytest.raises(PositionError, match="has got 1 rows that are not behind its offset"):
             read([*there, data.draw(st.sampled_from(rows))], known)
+
+
+def test_the_sql_of_a_stream_is_what_every_warehouse_takes() -> None:
+    types = {"_file": "VARCHAR(255)", "_pos": "BIGINT"}
+    stream = Stream(POSTGRES, "app.events", '"app"."events"', ("_file", "_pos"), types)
+    known = Offset(stream.columns, ("bin.1", "7"), 3)
+    file, pos = "CAST('{0}' AS VARCHAR(255))", "CAST('{1}' AS BIGINT)"
+    behind = f'("_file" > {file} OR ("_file" = {file} AND ("_pos" > {pos})))'
+
+    queries = [stream.plan_end(), stream.plan_counts(known, ("it's", "9")), stream.render(known, ("it's", "9"))]
+
+    old, end = behind.format("bin.1", "7"), behind.format("it''s", "9")
+    some = "COALESCE(SUM(CASE WHEN {} THEN 1 ELSE 0 END), 0)"
+    counts = [some.format(each) for each in ('"_file" IS NULL OR "_pos" IS NULL', f"NOT {old}", f"NOT {end}")]
+    texts = 'CAST("_file" AS VARCHAR), CAST("_pos" AS VARCHAR) FROM "app"."events"'
+    there, newest = '"_file" IS NOT NULL AND "_pos" IS NOT NULL', '"_file" DESC, "_pos" DESC LIMIT 1'
+    assert queries == [
+        f"SELECT {texts} WHERE {there} ORDER BY {newest}",
+        f'SELECT {", ".join(counts)} FROM "app"."events"',
+        f'(SELECT * FROM "app"."events" WHERE NOT {end} AND {old})',
+    ]
+    for dialect in ("postgres", "redshift", "duckdb"):
+        assert all(sqlglot.parse_one(query, read=dialect) for query in queries)
