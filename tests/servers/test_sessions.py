@@ -102,8 +102,10 @@ def test_a_role_s_settings_change_nothing_of_what_is_loaded(place: Place) -> Non
 
     with closing(postgres_connection.connect(server)) as connection:
         found = {name: connection.execute(f"SHOW {name}".encode()).fetchall()[0][0] for name in POSTGRES_SESSION}
+        kept_alive = connection.execute(b"SHOW tcp_keepalives_idle").fetchall()
 
     assert found == dict(POSTGRES_SESSION)
+    assert kept_alive == [("30",)], "the session of a host that was lost keeps its locks for two hours"
 
 
 @on_every_database

@@ -23,7 +23,7 @@ from penstock.adapters.mysql.history import end_of_log
 from penstock.adapters.mysql.key_order import is_behind, is_up_to, read_cursor, write_cursor
 from penstock.adapters.mysql.printed_rows import rows_expected, stream_rows
 from penstock.adapters.mysql.table_lock import lock_is_held
-from penstock.adapters.mysql.write_locks import is_denied
+from penstock.adapters.mysql.write_locks import LOST_SECONDS, is_denied
 from penstock.core.errors import UnavailableError, UnfitServerError, UsageError
 from penstock.core.mysql.statements.describe import is_system_versioned
 from penstock.core.mysql.types.text_values import select_expression
@@ -212,6 +212,7 @@ class BlackholeCopier:
     @contextlib.contextmanager
     def _locked(self, table: TableId, copy: TableId) -> Iterator[None]:
         try:
+            ask(self._connection, f"SET SESSION wait_timeout = {LOST_SECONDS}")
             ask(self._connection, f"LOCK TABLES {quote_table(table)} READ, {quote_table(copy)} WRITE")
         except UnfitServerError as error:
             if not is_denied(error):
@@ -226,6 +227,7 @@ class BlackholeCopier:
         finally:
             with contextlib.suppress(UnavailableError):
                 ask(self._connection, "UNLOCK TABLES")
+                ask(self._connection, "SET SESSION wait_timeout = DEFAULT")
 
     def _make(self, copy: TableId, schema: TableSchema) -> None:
         """Make the copy of `schema` anew: the same columns, and no keys, defaults or expressions."""

@@ -33,6 +33,8 @@ _SESSION: Final = (
     "SET SESSION lock_wait_timeout = 5",
     # The server waits with the rest of the rows while the capture publishes what it has.
     "SET SESSION net_write_timeout = 600",
+    # And it gives the lock up where our host was lost, not after eight hours.
+    "SET SESSION wait_timeout = 600",
 )
 
 
