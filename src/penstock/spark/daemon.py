@@ -18,15 +18,15 @@ _TASKS = "pyspark.worker"
 # Clients are only imported here, never made: nothing that has threads may be forked.
 _NEEDED_BY_TASKS = (
     "httpcore",  # httpx imports it when it makes a client
-    "pandas",
     "pyarrow.compute",
+    "pandas",
     "penstock.adapters.registry.client",
     "penstock.adapters.state.store",
     "penstock.config.specs",
     "penstock.jobs.objects_tasks",
     "penstock.links.objects.write",
     "penstock.links.spolts.process",
-    "penstock.spark.link_source",
+    "penstock.spark.link_tasks",
     "penstock.wiring.backlog",
     "penstock.wiring.files",
 )

@@ -11,7 +11,7 @@ from penstock.jobs.objects_tasks import OFFSETS_PER_TASK
 from penstock.spark.delta.open import open_lake_sink
 from penstock.spark.expressions import SparkExpressions
 from penstock.spark.link_query import LinkQuery
-from penstock.spark.queries import QueryPlace, register_sources
+from penstock.spark.queries import QueryPlace
 from penstock.spark.supervisor import Services, Supervisor
 from penstock.wiring.warehouses import open_sinks
 
@@ -35,7 +35,6 @@ class SparkRunner:
 
     def __init__(self, session: SparkSession, services: Services, halted: Event | None = None) -> None:
         """Run with `session`, by the servers that `services` keeps; once `halted` is set, nothing is written."""
-        register_sources(session)
         self.slots = session.sparkContext.defaultParallelism
         self._session = session
         self._services = services
