@@ -66,6 +66,7 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
     from penstock.embedded.page import plan_page  # noqa: PLC0415
     from penstock.jobs.runner import PipelineRun  # noqa: PLC0415
     from penstock.spark.loss import telling_loss  # noqa: PLC0415
+    from penstock.spark.pandas_left_out import leave_out_pandas  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
     from penstock.wiring.spolts import require_spolts_load  # noqa: PLC0415
@@ -76,6 +77,7 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
     page = None if once else plan_page(file, spec)
     java()
     _prepare_home(spec)
+    leave_out_pandas(spec)
     _say_crash_point()
     with ExitStack() as stack:
         spark = stack.enter_context(closing(_Spark()))

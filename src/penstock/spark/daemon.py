@@ -14,12 +14,13 @@ import sys
 
 from pyspark.daemon import manager
 
+from penstock.spark.pandas_left_out import is_left_out
+
 _TASKS = "pyspark.worker"
 # Clients are only imported here, never made: nothing that has threads may be forked.
 _NEEDED_BY_TASKS = (
     "httpcore",  # httpx imports it when it makes a client
     "pyarrow.compute",
-    "pandas",
     "penstock.adapters.registry.client",
     "penstock.adapters.state.store",
     "penstock.config.specs",
@@ -34,6 +35,8 @@ _NEEDED_BY_TASKS = (
 
 def import_for_tasks() -> None:
     """Import what every task of ours needs."""
+    if not is_left_out():
+        importlib.import_module("pandas")
     for name in _NEEDED_BY_TASKS:
         importlib.import_module(name)
 
