@@ -13,7 +13,7 @@ from penstock.jobs.objects_tasks import OFFSETS_PER_TASK
 from penstock.spark.delta.open import open_lake_sink
 from penstock.spark.expressions import SparkExpressions
 from penstock.spark.link_query import LinkQuery
-from penstock.spark.queries import QueryPlace, register_sources
+from penstock.spark.queries import QueryPlace
 from penstock.spark.supervisor import Services, Supervisor
 from penstock.wiring.warehouses import open_sinks
 
@@ -37,7 +37,6 @@ class SparkRunner:
 
     def __init__(self, session: SparkSession, services: Services, halted: Event | None = None) -> None:
         """Run with `session`, by the servers that `services` keeps; once `halted` is set, nothing is written."""
-        register_sources(session)
         # Each query needs it, several start side by side, and what makes it is for one thread.
         ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001 - PySpark has no other way
         self.slots = session.sparkContext.defaultParallelism
