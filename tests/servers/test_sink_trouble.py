@@ -72,7 +72,7 @@ def test_a_column_that_must_not_be_null_and_is_not_ours_stops_the_table(place: P
     place.do("ALTER TABLE shop.orders ALTER COLUMN checked DROP DEFAULT")
     more = [write_batch(place, FIRST, 1, 1, [("b", 2, "c")])]
 
-    with pytest.raises(TableStoppedError, match="(?i)checked"):
+    with pytest.raises(TableStoppedError, match=r"(?i)checked"):
         sink.load(TABLE, more, SCHEMAS)
     place.do("ALTER TABLE shop.orders ALTER COLUMN checked DROP NOT NULL")
 
