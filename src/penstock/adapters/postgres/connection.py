@@ -10,7 +10,7 @@ from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from penstock.core.errors import PenstockError, RefusedStatementError, SinkError, UnavailableError
-from penstock.core.sessions import POSTGRES_SESSION, postgres_statement, require_kept
+from penstock.core.sessions import POSTGRES_KEEPALIVE, POSTGRES_SESSION, postgres_statement, require_kept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,12 +29,6 @@ _SESSION: Mapping[str, str] = {
     # Statements are of many rows and little arithmetic: to compile them takes longer than it saves.
     "jit": "off",
 }
-_LETS_GO: Mapping[str, str] = {
-    "tcp_keepalives_idle": "30",
-    "tcp_keepalives_interval": "10",
-    "tcp_keepalives_count": "3",
-}
-"""So the server ends a session, and its locks, a minute after our host was lost, not two hours: where it is TCP."""
 # Of the documentation's appendix "Error Codes"; all others are about what a statement does, and so about its tables.
 _OF_THE_SERVER = ("08", "25", "28", "3D", "53", "57", "58", "F0", "XX000")
 _REFUSALS: Sequence[tuple[tuple[str, ...], str]] = (
@@ -164,7 +158,7 @@ def connect(server: PostgresServer) -> psycopg.Connection:
 def _pin(server: PostgresServer, connection: psycopg.Connection) -> None:
     try:
         found = connection.execute(postgres_statement(_SESSION).encode()).fetchall()
-        connection.execute(postgres_statement(_LETS_GO).encode())
+        connection.execute(postgres_statement(POSTGRES_KEEPALIVE).encode())
     except psycopg.Error as error:
         raise explain(server, error) from error
     require_kept(server, [(name, _SESSION[name], value) for name, value in found])
