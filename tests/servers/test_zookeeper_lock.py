@@ -221,7 +221,7 @@ def test_a_node_that_somebody_touches_is_a_lost_lock(
     else:
         outside.set(f"{folder}/{node}", b"mine")
 
-    assert losses.wait() == [f"our node under {folder} in ZooKeeper was deleted or changed"]
+    assert losses.wait() == [f"this instance's node under {folder} in ZooKeeper was deleted or changed"]
     lock.release()
 
 
@@ -280,7 +280,7 @@ def test_a_path_where_we_may_not_work_is_named(place: ZookeeperPlace, fresh_name
     outside.create(f"/{fresh_name}", acl=[make_digest_acl("ops", "secret", all=True)])
     forbidden = ZookeeperLock(ZookeeperPlace(place.servers, f"/{fresh_name}", 1.0), "shop")
 
-    with pytest.raises(UsageError, match=f"does not let us work under /{fresh_name}"):
+    with pytest.raises(UsageError, match=f"does not let Penstock create nodes under /{fresh_name}"):
         forbidden.acquire(0)
     forbidden.release()
 
@@ -334,7 +334,7 @@ def test_whatever_ends_a_run_after_its_lock_was_lost_the_lock_is_the_reason(
             text = "Spark's JVM is gone"
             raise ConnectionError(text)
 
-    with pytest.raises(LockLostError, match=r"our node under .* was deleted or changed"):
+    with pytest.raises(LockLostError, match=r"this instance's node under .* was deleted or changed"):
         run()
 
     assert ZookeeperLock(place, fresh_name).holder() == ""

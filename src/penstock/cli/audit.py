@@ -61,7 +61,7 @@ class UrlOptions:
     ] = None
     form: Annotated[
         Literal["sha256", "classic"],
-        typer.Option(help="SHA-256 of columns with borders, or MD5 of their texts one after the other."),
+        typer.Option(help="sha256: SHA-256 of columns with their lengths; classic: MD5 of their texts joined."),
     ] = "sha256"
     partition_size: Annotated[int, typer.Option(min=1, help="About so many rows have a signature.")] = 10_000
     rows_max: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many rows are named.")] = 1000

@@ -27,7 +27,10 @@ def check(
     file: ConfigFile,
     *,
     connect: Annotated[
-        bool, typer.Option("--connect", help="Also ask the servers: are they there, fit, and do they let us in?")
+        bool,
+        typer.Option(
+            "--connect", help="Also ask the servers: do they answer, take the login, and have the settings and grants?"
+        ),
     ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Also show the SQL that the next loads would change tables of the sinks by")

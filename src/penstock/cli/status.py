@@ -35,11 +35,12 @@ def status(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
-    """Show links, positions, lag and rows per table, binlog retention, and what is not well with the remedy.
+    """Show links, positions, lag and rows per table, binlog retention, and problems with their remedies.
 
     It reads the leader's lock and the state database, and asks the sources how
     far their logs reach, so it works while nothing runs and disturbs nothing
-    while something does. Exit code 0 means that it could tell, not that all is well.
+    while something does. Exit code 0 means that the status was read, not
+    that all is well.
     """
     # Imported here so that `status --help` need not wait for SQLAlchemy.
     from penstock.config.load import load  # noqa: PLC0415

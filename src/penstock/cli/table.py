@@ -37,11 +37,11 @@ def table(
     yes: Annotated[bool, typer.Option("--yes", help="Drop without asking.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
-    """Show how a table is, or have links that load it do something with it; the others go on.
+    """Show a table's requests and skipped changes; or pause, resume, skip or drop it in its targets.
 
-    pause lets it wait, and nothing is lost; resume lets it go on, or be tried again
-    at once; skip passes over the one change that the target refuses, and keeps it;
-    drop forgets how far it is loaded, until penstock snapshot FILE TABLE --full-refresh.
+    pause: its loads wait, and nothing is lost. resume: they go on, or are tried again
+    at once. skip: passes over the one change that the target refuses, and keeps it.
+    drop: ends its loads, until penstock snapshot FILE TABLE --full-refresh.
     The running pipeline does it within a second, or the next one that is started.
     """
     # Imported here so that `table --help` need not wait for SQLAlchemy.

@@ -89,7 +89,7 @@ def _source_families(overview: Overview) -> Sequence[Family]:
     up = Family("penstock_source_up", "gauge", "1 if the source answers.")
     left = Family("penstock_source_retention_seconds", "gauge", "Time until log that is needed may be purged.")
     size = Family("penstock_source_log_bytes", "gauge", "Bytes of log that the source keeps.")
-    ahead = Family("penstock_source_lag_bytes", "gauge", "Bytes of the source's log behind our position.")
+    ahead = Family("penstock_source_lag_bytes", "gauge", "Bytes of the source's log ahead of the pipeline's position.")
     level = Family(
         "penstock_source_retention_level", "gauge", "0 where the log is kept, 1 a warning, 2 where it is gone."
     )

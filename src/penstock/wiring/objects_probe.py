@@ -41,11 +41,11 @@ def probe_objects(objects: ObjectStore, pipeline: str) -> str:
     try:
         if objects.get(key) != _CONTENT:
             message = f"what was written as {key} is read back as something else"
-            raise UnfitServerError(message, "see whether a proxy or a cache is between us and the store")
+            raise UnfitServerError(message, "see whether a proxy or a cache is between Penstock and the store")
         if key not in objects.list(folder):
             message = f"{key} was written, and is not among the files below {folder}"
             raise UnfitServerError(
-                message, "let us list files there (s3:ListBucket), and see that nothing caches lists"
+                message, "allow listing files there (s3:ListBucket), and see that nothing caches lists"
             )
     except PenstockError:
         with suppress(PenstockError):
@@ -54,5 +54,5 @@ def probe_objects(objects: ObjectStore, pipeline: str) -> str:
     objects.delete([key])
     if objects.exists(key):
         message = f"{key} was deleted, and is still there"
-        raise UnfitServerError(message, "let us delete files there (s3:DeleteObject), or delete it by hand")
+        raise UnfitServerError(message, "allow deleting files there (s3:DeleteObject), or delete it by hand")
     return "can be written, read, listed and deleted from"

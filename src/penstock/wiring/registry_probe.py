@@ -22,7 +22,7 @@ def probe_registry(spec: SchematizerSpec, timeout_seconds: float) -> None:
     """Return if it answers.
 
     Raises UnavailableError when it cannot be reached just now and UnfitServerError
-    when it does not let us in, or is no Schematizer.
+    when it refuses the login, or is no Schematizer.
     """
     try:
         with registry_access(spec).open_client(timeout_seconds) as client:
@@ -31,7 +31,7 @@ def probe_registry(spec: SchematizerSpec, timeout_seconds: float) -> None:
         message = f"the Schematizer at {spec.url} does not answer: {error}"
         raise UnavailableError(message, "check that it runs there: penstock schematizer serve") from error
     if answer.status_code in _NOT_LET_IN:
-        message = f"the Schematizer at {spec.url} does not let us in (status {answer.status_code})"
+        message = f"the Schematizer at {spec.url} refuses the login (status {answer.status_code})"
         raise UnfitServerError(
             message, "check schematizer.user, password_env and token_env, and the user's roles there"
         )
@@ -39,5 +39,5 @@ def probe_registry(spec: SchematizerSpec, timeout_seconds: float) -> None:
         message = f"the Schematizer at {spec.url} answers with status {answer.status_code}"
         raise UnavailableError(message, "see what it says, and whether its database runs")
     if not answer.is_success:
-        message = f"{spec.url}{_PATH} answers with status {answer.status_code}; a Schematizer would tell its level"
+        message = f"{spec.url}{_PATH} answers with status {answer.status_code}; a Schematizer answers with 200"
         raise UnfitServerError(message, "check schematizer.url")

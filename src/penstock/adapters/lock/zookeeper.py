@@ -61,7 +61,7 @@ class ZookeeperLock:
     def acquire(self, wait_seconds: float) -> bool:
         """Try for up to `wait_seconds`; see ports/lock.Lock. Our place in the line is kept after False.
 
-        Raises UsageError if ZooKeeper does not let us in.
+        Raises UsageError if ZooKeeper refuses the login.
         """
         if self._held and not self._loss:
             return True
@@ -136,7 +136,7 @@ class ZookeeperLock:
     def _take_event(self, _event: object) -> None:
         """Our own node changed: the session behind it is over, or an operator or another program touched it."""
         self._changed.set()
-        self._lose(f"our node under {self._path} in ZooKeeper was deleted or changed")
+        self._lose(f"this instance's node under {self._path} in ZooKeeper was deleted or changed")
 
     def _wake(self, _event: object) -> None:
         self._changed.set()

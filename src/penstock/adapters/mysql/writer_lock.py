@@ -38,7 +38,7 @@ def take_lock(connection: pymysql.Connection, before: int | None = None) -> int:
                 raise DisplacedError(message, f"{STOP_ONE}; this one has published nothing since")
             _end(connection, int(holder))
         time.sleep(_PAUSE_SECONDS)
-    message = f"{server_of(connection)} does not end the connection of who changed the schema tracker before us"
+    message = f"{server_of(connection)} does not end the connection that changed the schema tracker before"
     raise UnavailableError(message, "look for long statements there, and end them")
 
 

@@ -32,11 +32,11 @@ _SESSION: Mapping[str, str] = {
 # Of the documentation's appendix "Error Codes"; all others are about what a statement does, and so about its tables.
 _OF_THE_SERVER = ("08", "25", "28", "3D", "53", "57", "58", "F0", "XX000")
 _REFUSALS: Sequence[tuple[tuple[str, ...], str]] = (
-    (("22",), "see which value or expression it means, and mend it in the source or in the target's table"),
-    (("23", "44"), "drop the constraint or unique index that it names, which is not ours"),
+    (("22",), "see which value or expression it means, and correct it in the source or in the target's table"),
+    (("23", "44"), "drop the constraint or unique index that it names, which Penstock did not make"),
     (
         ("09", "21", "27", "2F", "38", "39", "HV", "P0"),
-        "a trigger, rule or function in the target does not take the rows: mend or disable it",
+        "a trigger, rule or function in the target does not take the rows: correct or disable it",
     ),
     (("40", "55006"), "somebody uses the table all the time: look into pg_stat_activity"),
     (("42601",), "this is a mistake in Penstock: report it"),
@@ -57,7 +57,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     (
         (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName),
         SinkError,
-        "does not let us in",
+        "refuses the login",
         _LOGIN_HINT,
     ),
     (
@@ -76,13 +76,13 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     (
         (errors.ConfigurationLimitExceeded,),
         RefusedStatementError,
-        "has reached a limit that is set for us",
+        "has reached one of its limits",
         "raise the limit that it names (such as temp_file_limit), and run again",
     ),
     (
         (errors.InsufficientResources,),
         UnavailableError,
-        "has reached a limit that is set for us",
+        "has reached one of its limits",
         "make room there: it goes on by itself",
     ),
     (
@@ -100,7 +100,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     (
         (errors.LockNotAvailable,),
         UnavailableError,
-        "did not give us a lock in time",
+        "did not grant a lock in time",
         LOCK_HINT,
     ),
     (
@@ -112,7 +112,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     (
         (errors.QueryCanceled,),
         UnavailableError,
-        "ended a statement of ours",
+        "ended a statement of Penstock's",
         "see who cancelled it, or which limit of the server",
     ),
 )
@@ -185,7 +185,7 @@ def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         # What is refused while connecting comes without its code.
         if any(refused in cause for refused in _LOGIN_REFUSED):
-            return SinkError(f"{server} does not let us in: {cause}", _LOGIN_HINT)
+            return SinkError(f"{server} refuses the login: {cause}", _LOGIN_HINT)
         return UnavailableError(f"{server} is away: {cause}", _AWAY_HINT)
     code = error.sqlstate
     if code is not None and not code.startswith(_OF_THE_SERVER):

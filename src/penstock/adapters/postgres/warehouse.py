@@ -51,7 +51,7 @@ class PostgresWarehouse:
         """Connect. Transactions of the same `owner` take turns, wherever they run.
 
         Raises UnavailableError for a server that is away and SinkError for one
-        that does not let us in.
+        that refuses the login.
         """
         self._server = server
         self._lock = zlib.crc32(owner.encode()) - 2**31

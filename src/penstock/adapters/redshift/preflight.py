@@ -41,7 +41,7 @@ def examine_database(cluster: RedshiftCluster, loads: RedshiftLoads) -> str:
             raise UnfitServerError(message, "give the sink kind: postgres, or the address of a Redshift")
         for may, right, what in ((may_create, "CREATE", "schemas"), (may_stage, "TEMP", "temporary tables")):
             if not may:
-                message = f"{cluster} does not let us make {what}"
+                message = f"{cluster} does not let its user create {what}"
                 hint = f"grant it: GRANT {right} ON DATABASE {cluster.database} TO {cluster.user}"
                 raise UnfitServerError(message, hint)
         rows = pa.Table.from_pylist([{"id": 1, "__penstock_op": "c", "__penstock_offset": 0}], file_schema(_PROBE))
@@ -51,4 +51,4 @@ def examine_database(cluster: RedshiftCluster, loads: RedshiftLoads) -> str:
         stale = warehouse.fetch(_STALE)
     listed = ", ".join(f"{schema}.{table} ({float(off):.0f} % off)" for schema, table, off in stale)
     told = f"; statistics are stale (ANALYZE): {listed}" if listed else ""
-    return f"lets us in, and make schemas; COPY reads our files{told}"
+    return f"takes the login, and lets it create schemas; COPY reads Penstock's files{told}"

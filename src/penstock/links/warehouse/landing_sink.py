@@ -198,7 +198,7 @@ class LandingSink:
         statements = plan_table(self._zone, schema)
         ours = self._database.columns(self._zone.schema, str(schema.table))
         if not ours and self._database.columns(schema.table.schema, schema.table.name):
-            reason = "the target has a table of this name that is not ours"
+            reason = "the target has a table of this name that Penstock did not make"
             raise _stopped(schema.table, reason, "drop or rename that table, or load this one into another database")
         target = TargetTable("", schema)
         path = target.path(self._database.dialect)
