@@ -72,9 +72,9 @@ def break_at(sink: SqlSink, number: int, harm: Callable[[], None]) -> list[int]:
 
 
 @pytest.mark.parametrize(("fault", "error", "said"), [
-    (Fault("paused", ""), UnavailableError, "is away"),
-    (Fault("cut", "COPY"), UnavailableError, "is away"),
-    (Fault("cut", "COMMIT"), UnavailableError, "is away"),
+    (Fault("paused", ""), UnavailableError, "cannot be reached"),
+    (Fault("cut", "COPY"), UnavailableError, "cannot be reached"),
+    (Fault("cut", "COMMIT"), UnavailableError, "cannot be reached"),
     (Fault("read_only", "CREATE"), UnavailableError, "is read-only"),
     (Fault("disk_full", "COPY"), SinkError, "has a full disk: .*1016"),
     (Fault("disk_full", 'INSERT INTO "shop"'), SinkError, "has a full disk"),

@@ -42,9 +42,9 @@ class TableOptions:
 class AnnotationOptions:
     """What is said of it."""
 
-    doc: Annotated[str | None, typer.Option(help='What it means; "" takes it away.')] = None
+    doc: Annotated[str | None, typer.Option(help='What it means; "" removes it.')] = None
     owner: Annotated[str | None, typer.Option(help='Who answers for it, an e-mail address; "" for nobody.')] = None
-    category: Annotated[str | None, typer.Option(help='What it belongs to; "" takes it away.')] = None
+    category: Annotated[str | None, typer.Option(help='What it belongs to; "" removes it.')] = None
     pii: Annotated[bool | None, typer.Option("--pii/--no-pii", help="Whether the column holds personal data.")] = None
 
 

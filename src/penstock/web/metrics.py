@@ -72,7 +72,7 @@ def _table_families(overview: Overview) -> Sequence[Family]:
     stopped = Family("penstock_table_stopped", "gauge", "1 if a link stopped the table.")
     paused = Family("penstock_table_paused", "gauge", "1 if somebody lets the table wait at a link.")
     dropped = Family("penstock_table_dropped", "gauge", "1 if somebody has dropped the table from a link's target.")
-    skipped = Family("penstock_table_skipped_total", "counter", "Changes of a table that were passed over.")
+    skipped = Family("penstock_table_skipped_total", "counter", "Changes of a table that were skipped.")
     for row in overview.tables:
         for link, cell in row.cells.items():
             labels = {"link": link, "table": row.table}

@@ -39,7 +39,7 @@ def take_lock(connection: pymysql.Connection, before: int | None = None) -> int:
             _end(connection, int(holder))
         time.sleep(_PAUSE_SECONDS)
     message = f"{server_of(connection)} does not end the connection that changed the schema tracker before"
-    raise UnavailableError(message, "look for long statements there, and end them")
+    raise UnavailableError(message, "end long statements there (SHOW PROCESSLIST, KILL)")
 
 
 def _end(connection: pymysql.Connection, number: int) -> None:

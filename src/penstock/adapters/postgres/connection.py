@@ -69,7 +69,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
             errors.TooManyConnections,
         ),
         UnavailableError,
-        "is away",
+        "cannot be reached",
         _AWAY_HINT,
     ),
     ((errors.DiskFull,), UnavailableError, "has a full disk", "free some space there: it goes on by itself"),
@@ -113,7 +113,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
         (errors.QueryCanceled,),
         UnavailableError,
         "ended a statement of Penstock's",
-        "see who cancelled it, or which limit of the server",
+        "read its log: somebody cancelled it, or a limit (such as statement_timeout) did",
     ),
 )
 
@@ -186,7 +186,7 @@ def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
         # What is refused while connecting comes without its code.
         if any(refused in cause for refused in _LOGIN_REFUSED):
             return SinkError(f"{server} refuses the login: {cause}", _LOGIN_HINT)
-        return UnavailableError(f"{server} is away: {cause}", _AWAY_HINT)
+        return UnavailableError(f"{server} cannot be reached: {cause}", _AWAY_HINT)
     code = error.sqlstate
     if code is not None and not code.startswith(_OF_THE_SERVER):
         hint = next(hint for codes, hint in _REFUSALS if code.startswith(codes))
