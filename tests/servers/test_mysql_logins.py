@@ -174,7 +174,7 @@ def test_a_password_is_never_sent_in_clear_text(
     plugin_that(root, "pam", "auth_pam_v1")
     create("IDENTIFIED VIA pam USING 'mariadb'")
 
-    with pytest.raises(UnfitServerError, match=r"takes this login over TLS only: .* in clear text"):
+    with pytest.raises(UnfitServerError, match=r"takes logins over TLS only: .* in clear text"):
         connect(plain)
 
 

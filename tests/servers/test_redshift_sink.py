@@ -361,8 +361,7 @@ def test_what_lets_us_in_is_examined_with_a_copy(place: Place) -> None:
     loads = loads_of(target(place))
 
     assert (
-        examine_database(target(place).cluster, loads)
-        == "takes the login, and lets it create schemas; COPY reads our files"
+        examine_database(target(place).cluster, loads) == "takes the login, and creates schemas; COPY reads our files"
     )
     assert place.objects.list("") == []
     sink = place.open()
@@ -374,7 +373,7 @@ def test_what_lets_us_in_is_examined_with_a_copy(place: Place) -> None:
     wait_for_statistics(place)
     told = examine_database(target(place).cluster, loads)
     assert re.search(r"; statistics are stale \(ANALYZE\): shop\.orders \(\d+ % off\)", told)
-    with pytest.raises(SinkError, match="refuses the login"):
+    with pytest.raises(SinkError, match="refused the login"):
         examine_database(replace(target(place).cluster, password="wrong"), loads)
-    with pytest.raises(SinkError, match="refuses the login"):
+    with pytest.raises(SinkError, match="refused the login"):
         examine_database(replace(target(place).cluster, database="nowhere"), loads)

@@ -136,7 +136,7 @@ def test_our_clients_sign_in_and_trust_the_authority(guarded: Guarded, monkeypat
     probe_registry(spec, 10)
     with pytest.raises(PenstockError, match="does not have the role"):
         registry.register("other", ORDERS)
-    with pytest.raises(UnfitServerError, match="refuses the login"):
+    with pytest.raises(UnfitServerError, match="refused the login"):
         probe_registry(spec.model_copy(update={"token_env": None}), 10)
     with pytest.raises(PenstockError, match="CERTIFICATE_VERIFY_FAILED"):
         probe_registry(spec.model_copy(update={"ca_file": None}), 10)

@@ -1,4 +1,4 @@
-"""Targets that somebody altered, that are full, or that do not let us in: an error says so, and nothing moved."""
+"""Targets that somebody altered, that are full, or that refuse the login: an error says so, and nothing moved."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_credentials_that_expire_in_mid_run_are_told_and_the_run_goes_on_with_ot
     )
     with pytest.raises(UnavailableError):
         sink.load(TABLE, more, SCHEMAS)
-    with pytest.raises(SinkError, match="refuses the login"):
+    with pytest.raises(SinkError, match="refused the login"):
         limited.open()
     place.do(f"ALTER ROLE stranger_{database(place)} PASSWORD 'secret'")
     again = limited.open()

@@ -30,7 +30,7 @@ STORIES = {
     "renamed": ("RENAME TABLE renamed TO moved", "was dropped or renamed"),
     "keyless": ("ALTER TABLE keyless DROP PRIMARY KEY", "has no primary key"),
     "shrunk": ("ALTER TABLE shrunk DROP COLUMN spare", "the server refused the condition"),
-    "hidden": ("REVOKE SELECT ON hidden FROM {user}", "does not let the source's user read rows of"),
+    "hidden": ("REVOKE SELECT ON hidden FROM {user}", "no privilege to read rows of"),
     "rekeyed": ("ALTER TABLE rekeyed DROP PRIMARY KEY, ADD PRIMARY KEY (n)", ""),
 }
 

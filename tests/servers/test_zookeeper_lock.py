@@ -280,7 +280,7 @@ def test_a_path_where_we_may_not_work_is_named(place: ZookeeperPlace, fresh_name
     outside.create(f"/{fresh_name}", acl=[make_digest_acl("ops", "secret", all=True)])
     forbidden = ZookeeperLock(ZookeeperPlace(place.servers, f"/{fresh_name}", 1.0), "shop")
 
-    with pytest.raises(UsageError, match=f"does not let Penstock create nodes under /{fresh_name}"):
+    with pytest.raises(UsageError, match=f"refused access to /{fresh_name}"):
         forbidden.acquire(0)
     forbidden.release()
 

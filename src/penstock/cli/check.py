@@ -27,10 +27,7 @@ def check(
     file: ConfigFile,
     *,
     connect: Annotated[
-        bool,
-        typer.Option(
-            "--connect", help="Also ask the servers: do they answer, take the login, and have the settings and grants?"
-        ),
+        bool, typer.Option("--connect", help="Also ask the servers: are they there, fit, and do they take our logins?")
     ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Also show the SQL that the next loads would change tables of the sinks by")

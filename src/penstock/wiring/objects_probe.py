@@ -45,7 +45,7 @@ def probe_objects(objects: ObjectStore, pipeline: str) -> str:
         if key not in objects.list(folder):
             message = f"{key} was written, and is not among the files below {folder}"
             raise UnfitServerError(
-                message, "allow listing files there (s3:ListBucket), and see that nothing caches lists"
+                message, "permit that files are listed there (s3:ListBucket), and see that nothing caches lists"
             )
     except PenstockError:
         with suppress(PenstockError):
@@ -54,5 +54,5 @@ def probe_objects(objects: ObjectStore, pipeline: str) -> str:
     objects.delete([key])
     if objects.exists(key):
         message = f"{key} was deleted, and is still there"
-        raise UnfitServerError(message, "allow deleting files there (s3:DeleteObject), or delete it by hand")
+        raise UnfitServerError(message, "permit that files are deleted there (s3:DeleteObject), or delete it by hand")
     return "can be written, read, listed and deleted from"

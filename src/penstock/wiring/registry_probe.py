@@ -1,4 +1,4 @@
-"""Asks a Schematizer whether it is there, and lets us in."""
+"""Asks a Schematizer whether it is there, and takes our login."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def probe_registry(spec: SchematizerSpec, timeout_seconds: float) -> None:
         message = f"the Schematizer at {spec.url} does not answer: {error}"
         raise UnavailableError(message, "check that it runs there: penstock schematizer serve") from error
     if answer.status_code in _NOT_LET_IN:
-        message = f"the Schematizer at {spec.url} refuses the login (status {answer.status_code})"
+        message = f"the Schematizer at {spec.url} refused the login (status {answer.status_code})"
         raise UnfitServerError(
             message, "check schematizer.user, password_env and token_env, and the user's roles there"
         )

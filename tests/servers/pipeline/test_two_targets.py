@@ -52,7 +52,7 @@ def test_a_target_that_was_not_there_catches_up_and_the_other_has_not_waited(two
     # One that is away would be tried for a minute.
     case.file.write_text(text.replace("database: ", "database: not_yet_"))
 
-    with pytest.raises(SinkError, match="refuses the login"):
+    with pytest.raises(SinkError, match="refused the login"):
         case.run_once()
     case.assert_equal()
     case.write(

@@ -61,7 +61,7 @@ class ZookeeperLock:
     def acquire(self, wait_seconds: float) -> bool:
         """Try for up to `wait_seconds`; see ports/lock.Lock. Our place in the line is kept after False.
 
-        Raises UsageError if ZooKeeper refuses the login.
+        Raises UsageError if ZooKeeper refuses access.
         """
         if self._held and not self._loss:
             return True

@@ -118,7 +118,7 @@ class ZookeeperClient:
 def explain(error: Exception, place: ZookeeperPlace) -> PenstockError:
     """Turn an error of kazoo's into ours: refused, or worth another try."""
     if isinstance(error, NoAuthError | AuthFailedError):
-        message = f"ZooKeeper at {place.servers} does not let Penstock create nodes under {place.root or '/'}"
+        message = f"ZooKeeper at {place.servers} refused access to {place.root or '/'}"
         return UsageError(message, "let everybody create nodes there (setAcl), or give lock.zookeeper another path")
     message = f"ZooKeeper at {place.servers} does not answer"
     if not isinstance(error, KazooTimeoutError):

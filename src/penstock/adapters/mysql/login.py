@@ -26,7 +26,7 @@ _NO_TLS: Final = (
     "{server} does not offer TLS, which `tls` demands",
     "switch it on at the server (ssl_cert and ssl_key), or leave `tls` out if the network between is safe",
 )
-_TLS_ONLY: Final = ("{server} takes this login over TLS only: {said}", "give it `tls`, such as `tls: {ca: FILE}`")
+_TLS_ONLY: Final = ("{server} takes logins over TLS only: {said}", "give it `tls`, such as `tls: {ca: FILE}`")
 _UNKNOWN_PLUGIN: Final = (
     "{server} uses an unsupported authentication plugin: {said}",
     f"ALTER USER so that it logs in by {_PLUGINS}",

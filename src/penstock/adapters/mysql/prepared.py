@@ -28,7 +28,7 @@ def place_without_prepared(connection: pymysql.Connection) -> BinlogPosition:
     """Return a recent place of the log before which nothing was prepared that still is.
 
     Waits for what is prepared when we come, and raises UnfitServerError when it
-    stays so for 10 seconds. Where MySQL does not let us ask (it takes the privilege
+    stays so for 10 seconds. Where MySQL does not answer this login (it takes the privilege
     XA_RECOVER_ADMIN), nothing is waited for; an XA COMMIT that misses its rows
     then stops the capture.
     """

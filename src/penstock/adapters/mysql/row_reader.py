@@ -385,7 +385,7 @@ def _hold(connection: pymysql.Connection, table: TableId) -> None:
         if not is_denied(error):
             raise
         server = server_of(connection)
-        message = f"{server} does not let the source's user read rows of {table}"
+        message = f"{server}: no privilege to read rows of {table}"
         raise UnfitServerError(message, f"GRANT SELECT ON {quote_table(table)} TO {server.user}") from error
 
 

@@ -54,7 +54,7 @@ class LockedTable:
             connection.close()
             if not is_denied(error):
                 raise
-            message = f"{server_of(connection)} does not let the source's user lock {table}: {error.message}"
+            message = f"{server_of(connection)}: no privilege to lock {table}: {error.message}"
             hint = f"GRANT SELECT, LOCK TABLES ON {quote(table.schema)}.* TO {server_of(connection).user}"
             raise UnfitServerError(message, hint) from error
         except UnavailableError as error:

@@ -57,7 +57,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     (
         (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName),
         SinkError,
-        "refuses the login",
+        "refused the login",
         _LOGIN_HINT,
     ),
     (
@@ -185,8 +185,8 @@ def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         # What is refused while connecting comes without its code.
         if any(refused in cause for refused in _LOGIN_REFUSED):
-            return SinkError(f"{server} refuses the login: {cause}", _LOGIN_HINT)
-        return UnavailableError(f"{server} cannot be reached: {cause}", _AWAY_HINT)
+            return SinkError(f"{server} refused the login: {cause}", _LOGIN_HINT)
+        return UnavailableError(f"{server} is away: {cause}", _AWAY_HINT)
     code = error.sqlstate
     if code is not None and not code.startswith(_OF_THE_SERVER):
         hint = next(hint for codes, hint in _REFUSALS if code.startswith(codes))

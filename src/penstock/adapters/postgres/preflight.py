@@ -19,10 +19,10 @@ _ENCODING = "UTF8"
 
 
 def examine_database(server: PostgresServer) -> str:
-    """Say what lets us in; nothing is changed.
+    """Say what takes our login; nothing is changed.
 
     Raises UnfitServerError for a server that is too old, read-only, of another
-    encoding, or that does not let its user create schemas, and what `connect` raises.
+    encoding, or that does not permit schemas to be created, and what `connect` raises.
     """
     with closing(connect(server)) as connection:
         try:
@@ -47,6 +47,6 @@ def _examine(server: PostgresServer, connection: psycopg.Connection) -> str:
             message = f"{server} keeps text as {encoding}, which lacks characters that sources have"
             raise UnfitServerError(message, f"use a database that was made with ENCODING '{_ENCODING}'")
         if not may_create:
-            message = f"{server} does not let its user create schemas"
+            message = f"{server}: no privilege to create schemas"
             raise UnfitServerError(message, f"grant it: GRANT CREATE ON DATABASE {server.database} TO {server.user}")
-    return f"PostgreSQL {version // _PER_MAJOR}.{version % _PER_MAJOR} takes the login, and lets it create schemas"
+    return f"PostgreSQL {version // _PER_MAJOR}.{version % _PER_MAJOR} takes the login, and creates schemas"

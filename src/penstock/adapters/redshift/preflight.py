@@ -26,10 +26,10 @@ _STALE = """
 
 
 def examine_database(cluster: RedshiftCluster, loads: RedshiftLoads) -> str:
-    """Say what lets us in, and which statistics are stale; a file is written, copied and deleted.
+    """Say what takes our login, and which statistics are stale; a file is written, copied and deleted.
 
     Raises UnfitServerError for a database that is no Redshift's, or that does not
-    let us make schemas or temporary tables, and what a load raises.
+    permit schemas or temporary tables to be created, and what a load raises.
     """
     with closing(RedshiftWarehouse(cluster, loads)) as warehouse:
         query = """
@@ -41,7 +41,7 @@ def examine_database(cluster: RedshiftCluster, loads: RedshiftLoads) -> str:
             raise UnfitServerError(message, "give the sink kind: postgres, or the address of a Redshift")
         for may, right, what in ((may_create, "CREATE", "schemas"), (may_stage, "TEMP", "temporary tables")):
             if not may:
-                message = f"{cluster} does not let its user create {what}"
+                message = f"{cluster}: no privilege to create {what}"
                 hint = f"grant it: GRANT {right} ON DATABASE {cluster.database} TO {cluster.user}"
                 raise UnfitServerError(message, hint)
         rows = pa.Table.from_pylist([{"id": 1, "__penstock_op": "c", "__penstock_offset": 0}], file_schema(_PROBE))
@@ -51,4 +51,4 @@ def examine_database(cluster: RedshiftCluster, loads: RedshiftLoads) -> str:
         stale = warehouse.fetch(_STALE)
     listed = ", ".join(f"{schema}.{table} ({float(off):.0f} % off)" for schema, table, off in stale)
     told = f"; statistics are stale (ANALYZE): {listed}" if listed else ""
-    return f"takes the login, and lets it create schemas; COPY reads Penstock's files{told}"
+    return f"takes the login, and creates schemas; COPY reads our files{told}"

@@ -59,7 +59,7 @@ def _explain_login(account: SnowflakeAccount, cause: str) -> PenstockError:
     if "Failed to connect" in cause and "could not connect" in cause.casefold():
         return UnavailableError(f"{account} cannot be reached: {cause}", "a rerun goes on from here")
     hint = "look at account, user, role, and the password or the key of the sink"
-    return SinkError(f"{account} refuses the login: {cause}", hint)
+    return SinkError(f"{account} refused the login: {cause}", hint)
 
 
 def _hint(account: SnowflakeAccount, number: int | None) -> str:

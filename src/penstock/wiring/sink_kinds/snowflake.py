@@ -132,7 +132,7 @@ def _examine(account: SnowflakeAccount) -> str:
 
     with closing(SnowflakeDatabase(account)) as database:
         ((version, name),) = database.fetch("SELECT CURRENT_VERSION(), CURRENT_DATABASE()")
-    return f"Snowflake {version} takes the login into the database {name}"
+    return f"Snowflake {version} takes the login to {name}"
 
 
 def _account(sink: SnowflakeSinkSpec) -> SnowflakeAccount:
