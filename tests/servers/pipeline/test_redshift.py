@@ -137,7 +137,7 @@ def test_redshifts_have_what_the_source_has_whatever_ends_on_the_way(
     case.write(*TABLES)
     checked, said = penstock(case, "check", "--connect")
     assert checked == 0, said
-    assert said.count("COPY reads Penstock's files") == 2
+    assert said.count("COPY reads our files") == 2
     log = case.file.with_name("killed.log")
     assert carry_apart(case.file, None, {VARIABLE: "load.positions_set:3"}, log) == -signal.SIGKILL, log.read_text()
     case.run_once()
