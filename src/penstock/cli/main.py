@@ -171,8 +171,8 @@ def penstock(
 ) -> None:
     """Carry every committed change of MySQL, MariaDB or PostgreSQL through Kafka into a warehouse, on Spark.
 
-    Begin with "penstock demo". Then write a config with "penstock init FILE", try it
-    with "penstock check FILE --connect", and start it with "penstock run FILE".
+    Begin with "penstock demo". Then write a config with "penstock init FILE", check
+    it with "penstock check FILE --connect", and start it with "penstock run FILE".
     """
 
 

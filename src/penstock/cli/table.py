@@ -33,7 +33,9 @@ def table(
     name: Annotated[str, typer.Argument(metavar="TABLE", help="A table of a source, as schema.name.")],
     action: Annotated[Action | None, typer.Argument(metavar="[ACTION]", help="pause, resume, skip or drop.")] = None,
     *,
-    link: Annotated[str | None, typer.Option("--link", help="At this link only, by default at all it is for.")] = None,
+    link: Annotated[
+        str | None, typer.Option("--link", help="Only at this link; by default at all that load the table.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Drop without asking.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
