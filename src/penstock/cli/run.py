@@ -32,20 +32,22 @@ _NEEDED_BY_LINKS = ("penstock.jobs.pipeline", "penstock.links.warehouse.sink", "
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(help="The pipeline's YAML file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline's YAML file.")],
     *,
     once: Annotated[
         bool, typer.Option("--once", help="Carry everything committed up to now, then exit with 0.")
     ] = False,
-    only: Annotated[str | None, typer.Option("--only", help="Run one link alone.", metavar="LINK")] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", help="Run one link alone, by its name in `penstock status`.", metavar="LINK")
+    ] = None,
     standby: Annotated[
         bool, typer.Option("--standby", help="While another instance runs, wait, and take over when it ends.")
     ] = False,
 ) -> None:
-    """Run a pipeline: capture, files, warehouse.
+    """Run a pipeline: capture changes into Kafka, write them to files, load them into targets.
 
-    Without --once it runs until Ctrl-C or SIGTERM, or until all sources have failed for good. Whatever
-    ends it, the next run goes on where the targets say this one stopped.
+    Without --once it runs until Ctrl-C or SIGTERM, or until all sources have failed
+    for good. Whatever ends it, the next run goes on from the targets' positions.
     """
     from penstock.cli.beginning_again import begin_again  # noqa: PLC0415 - --help must not wait for Spark
     from penstock.core.errors import SparkLostError  # noqa: PLC0415

@@ -287,7 +287,7 @@ class BlackholeCopier:
             message = f"{server} is read-only, and --blackhole writes"
             raise UnfitServerError(message, f"read from the server that is written to, {other}")
         if str(row_format).upper() != "ROW" or not int(is_logged):
-            message = f"{server} logs statements of ours in the format {row_format}, and --blackhole needs the rows"
+            message = f"{server} logs Penstock's statements in the format {row_format}, and --blackhole needs the rows"
             raise UnfitServerError(message, f"SET GLOBAL binlog_format = 'ROW', {other}")
         if is_system_versioned(schema):
             message = f"{schema.table} keeps its history, which cannot be copied"
@@ -299,7 +299,7 @@ class BlackholeCopier:
             f"GRANT CREATE, DROP, INSERT, SELECT, LOCK TABLES ON {quote(COPIES_SCHEMA)}.* TO {user}; "
             f"GRANT SELECT, LOCK TABLES ON {quote(table.schema)}.* TO {user}; or take the snapshot without --blackhole"
         )
-        return UnfitServerError(f"--blackhole needs privileges that we lack: {error.message}", hint)
+        return UnfitServerError(f"--blackhole needs privileges that its user lacks: {error.message}", hint)
 
     def _drop(self, copy: TableId) -> None:
         ask(self._connection, f"DROP TABLE IF EXISTS {quote_table(copy)}")

@@ -106,5 +106,5 @@ class LockedTable:
 
 def lock_is_held(table: TableId, waited: str) -> UnavailableError:
     """Say that somebody else holds what the lock of a table waits for."""
-    message = f"the lock of {table} was not to be had in {waited}: a transaction that wrote to it is open"
+    message = f"the lock of {table} was not granted within {waited}: a transaction that wrote to it is open"
     return UnavailableError(message, "end long transactions of the source, or take the snapshot later")

@@ -32,11 +32,11 @@ _SESSION: Mapping[str, str] = {
 # Of the documentation's appendix "Error Codes"; all others are about what a statement does, and so about its tables.
 _OF_THE_SERVER = ("08", "25", "28", "3D", "53", "57", "58", "F0", "XX000")
 _REFUSALS: Sequence[tuple[tuple[str, ...], str]] = (
-    (("22",), "see which value or expression it means, and mend it in the source or in the target's table"),
-    (("23", "44"), "drop the constraint or unique index that it names, which is not ours"),
+    (("22",), "see which value or expression it means, and correct it in the source or in the target's table"),
+    (("23", "44"), "drop the constraint or unique index that it names, which Penstock did not make"),
     (
         ("09", "21", "27", "2F", "38", "39", "HV", "P0"),
-        "a trigger, rule or function in the target does not take the rows: mend or disable it",
+        "a trigger, rule or function in the target does not take the rows: correct or disable it",
     ),
     (("40", "55006"), "somebody uses the table all the time: look into pg_stat_activity"),
     (("42601",), "this is a mistake in Penstock: report it"),
@@ -69,20 +69,20 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
             errors.TooManyConnections,
         ),
         UnavailableError,
-        "is away",
+        "cannot be reached",
         _AWAY_HINT,
     ),
     ((errors.DiskFull,), UnavailableError, "has a full disk", "free some space there: it goes on by itself"),
     (
         (errors.ConfigurationLimitExceeded,),
         RefusedStatementError,
-        "has reached a limit that is set for us",
+        "has reached one of its limits",
         "raise the limit that it names (such as temp_file_limit), and run again",
     ),
     (
         (errors.InsufficientResources,),
         UnavailableError,
-        "has reached a limit that is set for us",
+        "has reached one of its limits",
         "make room there: it goes on by itself",
     ),
     (
@@ -100,7 +100,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     (
         (errors.LockNotAvailable,),
         UnavailableError,
-        "did not give us a lock in time",
+        "did not grant a lock in time",
         LOCK_HINT,
     ),
     (
@@ -112,8 +112,8 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     (
         (errors.QueryCanceled,),
         UnavailableError,
-        "ended a statement of ours",
-        "see who cancelled it, or which limit of the server",
+        "ended a statement of Penstock's",
+        "read its log: somebody cancelled it, or a limit (such as statement_timeout) did",
     ),
 )
 

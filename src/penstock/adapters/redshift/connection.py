@@ -46,8 +46,8 @@ _KINDS: Final[Sequence[tuple[tuple[str, ...], type[PenstockError], str, str]]] =
     (
         ("57014",),
         UnavailableError,
-        "ended a statement of ours",
-        "see who cancelled it, or which limit of its workload management (WLM)",
+        "ended a statement of Penstock's",
+        "somebody cancelled it, or a limit of its workload management (WLM) did",
     ),
     (
         ("2BP01",),
@@ -157,7 +157,7 @@ def explain(cluster: RedshiftCluster, error: BaseException) -> PenstockError:
     said = told(error)
     code = said.get("C", "")
     if not code:
-        return UnavailableError(f"{cluster} is away: {error}", _AWAY_HINT)
+        return UnavailableError(f"{cluster} cannot be reached: {error}", _AWAY_HINT)
     cause = " ".join(part.strip() for part in (said.get("M", ""), said.get("D", "")) if part)
     for codes, class_, what, hint in _KINDS:
         if code.startswith(codes) or ("53100" in codes and "Disk Full" in cause):

@@ -90,7 +90,11 @@ _KINDS: Final[tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], 
     ((errors.ConfigurationLimitExceeded,), UnfitServerError, _NO_SLOT),
     ((errors.ObjectInUse,), UnavailableError, "another instance, or what is left of one, still reads it: it ends soon"),
     ((errors.LockNotAvailable,), UnavailableError, "somebody holds a lock on the table: look into pg_locks"),
-    ((errors.QueryCanceled,), UnavailableError, "see who cancelled it, or which limit of the server"),
+    (
+        (errors.QueryCanceled,),
+        UnavailableError,
+        "read its log: somebody cancelled it, or a limit (such as statement_timeout) did",
+    ),
 )
 
 
