@@ -187,7 +187,7 @@ def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
         # What is refused while connecting comes without its code.
         if any(refused in cause for refused in _LOGIN_REFUSED):
             return SinkError(f"{server} refused the login: {cause}", _LOGIN_HINT)
-        return UnavailableError(f"{server} is away: {cause}", _AWAY_HINT)
+        return UnavailableError(f"{server} cannot be reached: {cause}", _AWAY_HINT)
     code = error.sqlstate
     if code is not None and not code.startswith(_OF_THE_SERVER):
         hint = next(hint for codes, hint in _REFUSALS if code.startswith(codes))

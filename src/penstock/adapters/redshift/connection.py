@@ -34,7 +34,7 @@ _CONFLICT_WORDS = ("conflict with concurrent transaction", "deadlock detected", 
 _OF_THE_SERVER = ("08", "25", "28", "3D", "53", "57", "58", "F0", "XX")
 _KINDS: Final[Sequence[tuple[tuple[str, ...], type[PenstockError], str, str]]] = (
     (("28000", "28P01", "3D000"), SinkError, "refused the login", _LOGIN_HINT),
-    (("08", "57P01", "57P02", "57P03", "53300"), UnavailableError, "is away", _AWAY_HINT),
+    (("08", "57P01", "57P02", "57P03", "53300"), UnavailableError, "cannot be reached", _AWAY_HINT),
     (("53100",), SinkError, "has a full disk", "free some space there, or resize it; a rerun goes on from here"),
     (
         ("42501",),

@@ -156,7 +156,7 @@ def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
     if isinstance(error, psycopg.OperationalError):
         if error.sqlstate is None and any(refused in cause for refused in _REFUSED_AT_THE_DOOR):
             return UnfitServerError(f"{server} refused the login: {cause}", _LOGIN)
-        return UnavailableError(f"{server} is away: {cause}", _AWAY)
+        return UnavailableError(f"{server} cannot be reached: {cause}", _AWAY)
     return PenstockError(f"{server} refused a statement: {cause}", "run again; report it if it stays")
 
 
