@@ -84,10 +84,10 @@ def require_swept(chain: Chain) -> int:
     now_ms = time.time_ns() // 1_000_000
     with closing(open_topic_log(chain.spec)) as log:
         retention = LargeRetention(chain.name, log, log, store, 0)
-        assert retention.sweep(now_ms) == 0
+        assert retention.sweep(now_ms).files == 0
         for key in keys:
             os.utime(store.local_path(key) or "", (now_ms / 1000 - 30 * 86_400,) * 2)
-        assert retention.sweep(now_ms) == len(keys)
+        assert retention.sweep(now_ms).files == len(keys)
     assert store.list(large_folder(chain.name)) == []
     return len(keys)
 

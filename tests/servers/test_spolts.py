@@ -201,7 +201,7 @@ def test_dead_letters_have_the_bytes_and_the_place_of_the_message_and_are_replay
         [mended],
         [each["offset"] for each in shown if each["offset"] != mended],
     )
-    assert second.startswith("double: 0 dead letter(s) replayed, 1 had been before, 1 failed again; the one at offset ")
+    assert (second.replayed, second.before, second.failed, second.failed_offset) == (0, 1, 1, *first.failed)
     assert (third.exit_code, third.output) == (0, "1 letter(s) replayed\n")
     assert fourth.exit_code == 1
     assert json.loads(fourth.output)["replayed_before"] == [mended]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.core.errors import PenstockError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +73,9 @@ def replay(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Also letters that were replayed before.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
+    answer_fd: Annotated[
+        int | None, typer.Option(hidden=True, help="Start no servers, and write what came of it to this open file.")
+    ] = None,
 ) -> None:
     """Process dead letters again, with the code as it is now, and publish what comes of them, each once.
 
@@ -81,11 +85,18 @@ def replay(
     from penstock.cli.console import open_console, say_note  # noqa: PLC0415 - --help must not wait for Kafka's library
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
+    from penstock.web.replay_answers import write_answer  # noqa: PLC0415
     from penstock.wiring.dead_letters import replay_letters  # noqa: PLC0415
 
-    spec = load(file)
-    with reach_embedded(spec, say_note) as reached:
-        done = replay_letters(reached, spolt, set(offset or ()), again=again)
+    try:
+        with reach_embedded(load(file), say_note, may_start=answer_fd is None) as reached:
+            done = replay_letters(reached, spolt, set(offset or ()), again=again)
+    except PenstockError as error:
+        if answer_fd is not None:
+            write_answer(answer_fd, error)
+        raise
+    if answer_fd is not None:
+        write_answer(answer_fd, done)
     if as_json:
         typer.echo(json.dumps(describe_replay(spolt, done), indent=2))
     else:

@@ -19,8 +19,9 @@ import psycopg
 
 from penstock.core.errors import UsageError
 from penstock.embedded.ports import LOOPBACK, choose_port, is_listening
-from penstock.embedded.processes import run_to_end, start_child, tethered, wait_until_ready
+from penstock.embedded.processes import run_to_end, start_child, wait_until_ready
 from penstock.embedded.server import OneProcessServer
+from penstock.wiring.tether import tethered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

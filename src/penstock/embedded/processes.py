@@ -7,19 +7,18 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
+from penstock.wiring.tether import tethered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
-_TETHER = Path(__file__).with_name("tether.py")
 _POLL_SECONDS = 0.05
 _KILLED = frozenset({-signal.SIGKILL, -signal.SIGTERM})
 """Exit codes of what somebody else ended: its log does not know why."""
@@ -103,11 +102,6 @@ def start_child(name: str, command: Sequence[str], log: Path, environment: Mappi
             start_new_session=True,
         ).result()
     return Child(name, log, popen)
-
-
-def tethered(command: Sequence[str]) -> list[str]:
-    """`command` as one that dies with this process; see `tether`."""
-    return [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), *command]
 
 
 def wait_until_ready(child: Child, is_ready: Callable[[], bool], wait_seconds: float) -> None:

@@ -21,6 +21,7 @@ from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.write import RangeWritten
 from penstock.links.warehouse.load import WarehouseLoader
 from penstock.wiring.files import SWEEP_SECONDS, batch_reader, files_from, sweep_files
+from penstock.wiring.large_files import LargeSweeps
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
@@ -121,6 +122,7 @@ class ObjectsLink:
         self._publisher: BatchPublisher | None = None
         self._follower: ObjectsFollower | None = None
         self._swept_at = -SWEEP_SECONDS
+        self._large = LargeSweeps(pipeline)
 
     def open(self) -> PlannedWork:
         """See `Link`."""
@@ -182,6 +184,7 @@ class ObjectsLink:
         """Delete old files, now and then."""
         if time.monotonic() - self._swept_at >= SWEEP_SECONDS:
             sweep_files(self._pipeline, publisher)
+            self._large.sweep()
             self._swept_at = time.monotonic()
 
 

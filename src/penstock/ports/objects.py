@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 
 class ObjectStore(Protocol):
@@ -39,8 +39,11 @@ class ObjectStore(Protocol):
         """Every key in the folder `prefix` and below it, sorted; `prefix` ends at a slash of the key."""
         ...
 
-    def written(self, prefix: str) -> Mapping[str, int]:
-        """When each file in the folder `prefix` and below it was written, in Unix ms of the store's clock."""
+    def written(self, prefix: str) -> Iterator[tuple[str, int]]:
+        """Yield each file in the folder `prefix` and below it, and when it was written (Unix ms of the store's clock).
+
+        They come as the store tells them, some at a time and in any order: all of them need not fit into memory.
+        """
         ...
 
     def delete(self, keys: Sequence[str]) -> None:

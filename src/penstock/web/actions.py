@@ -107,11 +107,12 @@ class TableActionRoute:
             require_to_act(user, self._spec, source.name)
         try:
             self._require_servers(spolt)
-            told = await self._replays.replay(spolt)
+            counts = await self._replays.replay(spolt)
         except PenstockError as error:
             return _refuse(503 if error.retryable else 409, error.message, error.hint)
-        _log.info("dead letters were replayed at the page", spolt=spolt, user=user.name or "somebody", told=told)
-        return JSONResponse({"told": told})
+        name = user.name or "somebody"
+        _log.info("dead letters were replayed at the page", spolt=spolt, user=name, **counts.for_log())
+        return JSONResponse({"told": counts.sentence(spolt)})
 
     def _require_servers(self, spolt: str) -> None:
         """Raise UsageError for what is no spolt, and where the servers that a replay needs run with the pipeline."""

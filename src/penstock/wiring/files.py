@@ -12,7 +12,6 @@ from penstock.config.sinks import DeltaSinkSpec
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.file_formats import FileFormat
 from penstock.links.objects.closing import BatchClosing
-from penstock.links.objects.large_retention import LargeRetention
 from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.retention import FileRetention
 from penstock.links.objects.write import FileRules
@@ -107,7 +106,6 @@ def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> None:
         with closing(open_topic_log(spec)) as log:
             keep_ms = int(spec.objects.keep_hours * 3_600_000)
             objects, now_ms = open_object_store(spec), time.time_ns() // 1_000_000
-            large = LargeRetention(spec.pipeline, log, log, objects, keep_ms).sweep(now_ms)
             retention = FileRetention(spec.pipeline, log, batch_topic(spec), objects, keep_ms)
             deleted = retention.sweep(publisher, sink_offsets(spec), now_ms)
     except FencedError:
@@ -117,5 +115,3 @@ def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> None:
     else:
         if deleted:
             _log.info("old files deleted", files=deleted, batches_before=publisher.record.files_from)
-        if large:
-            _log.info("files of large messages deleted that no topic names any more", files=large)

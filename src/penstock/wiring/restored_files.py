@@ -14,7 +14,7 @@ from penstock.links.objects.rewrite import render_again
 from penstock.wiring.open import batch_topic, open_large_store, open_object_store, open_registry, open_topic_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.batches import Batch
@@ -63,7 +63,7 @@ class RestoringStore:
         """See `ObjectStore`."""
         return self._objects.list(prefix)
 
-    def written(self, prefix: str) -> Mapping[str, int]:
+    def written(self, prefix: str) -> Iterator[tuple[str, int]]:
         """See `ObjectStore`."""
         return self._objects.written(prefix)
 

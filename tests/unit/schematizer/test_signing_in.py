@@ -244,12 +244,14 @@ def test_where_everybody_may_read_no_site_has_its_own_name_lead_here(
     token = {"Authorization": f"Bearer {tokens['ada']}"}
     with served(f"sqlite:///{tmp_path}/open.db", Protection(file, is_on_loopback=True)) as client:
         foreign = client.get("/subjects", headers={"Host": "evil.example"})
+        page = client.get("/ui/", headers={"Host": "evil.example"})
         ours = client.get("/subjects", headers={"Host": "localhost:8081"})
         signed_in = client.get("/subjects", headers={"Host": "evil.example", **token})
     with served(f"sqlite:///{tmp_path}/open.db", Protection(file)) as client:
         elsewhere = client.get("/subjects", headers={"Host": "registry.example"})
 
-    assert [each.status_code for each in (foreign, ours, signed_in, elsewhere)] == [403, 200, 200, 200]
+    assert [each.status_code for each in (foreign, page, ours, signed_in, elsewhere)] == [401, 401, 200, 200, 200]
+    assert all(each.headers["WWW-Authenticate"].startswith("Basic realm=") for each in (foreign, page))
     assert "--behind-proxy ADDRESS" in foreign.json()["hint"]
 
 

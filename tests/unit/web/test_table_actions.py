@@ -16,7 +16,6 @@ from penstock.cli.main import app
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.snapshots import SnapshotOptions
 from penstock.ports.table_actions import Action, SkippedChange, Stage, TableRequest
-from penstock.web.replays import describe
 from penstock.wiring.open import open_pipeline_state, open_table_actions
 from penstock.wiring.pipeline_status import read_status
 from penstock.wiring.snapshots import ask_for_snapshots
@@ -268,24 +267,3 @@ def test_dead_letters_have_a_button_and_what_cannot_be_replayed_is_refused_with_
     )
     assert stopped[1].json()["error"] == "nobody runs shop, and its broker and Schematizer run with it"
     assert f"penstock deadletters replay {shop.file} big_orders" in stopped[1].json()["hint"]
-
-
-@pytest.mark.parametrize(
-    ("told", "said"),
-    [
-        (([], [], {}), "s: 0 dead letter(s) replayed"),
-        (([1, 2], [0], {}), "s: 2 dead letter(s) replayed, 1 had been before"),
-        (
-            ([1], [], {"3": "no", "4": "nor that"}),
-            "s: 1 dead letter(s) replayed, 2 failed again; the one at offset 3: no",
-        ),
-    ],
-)
-def test_what_a_replay_did_is_one_sentence_whatever_user_code_printed(
-    told: tuple[list[int], list[int], dict[str, str]], said: str
-) -> None:
-    output = json.dumps(dict(zip(("replayed", "replayed_before", "failed"), told, strict=True)), indent=2)
-
-    for printed in ("", "a print\n", "{\n", "{\n}\n"):
-        assert describe("s", printed + output + "\n") == said
-    assert [describe("s", each) for each in ("", "{", "{}", "[1]", "a print\n", "{\n}")] == [None] * 6

@@ -18,7 +18,7 @@ from penstock.adapters.objects.errors import explain, explain_opening, store_kin
 from penstock.core.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from obstore.store import AzureStore, GCSStore, S3Store
 
@@ -110,13 +110,14 @@ class Objects:
 
     def list(self, prefix: str) -> list[str]:
         """Every key in the folder `prefix` and below it, sorted."""
-        return sorted(self.written(prefix))
+        return sorted(key for key, _ in self.written(prefix))
 
-    def written(self, prefix: str) -> Mapping[str, int]:
-        """When each file in the folder `prefix` and below it was written, in Unix ms."""
+    def written(self, prefix: str) -> Iterator[tuple[str, int]]:
+        """Yield each file in the folder `prefix` and below it, and when it was written, in Unix ms."""
         try:
-            entries = (entry for page in obstore.list(self._store, prefix) for entry in page)
-            return {entry["path"]: int(entry["last_modified"].timestamp() * 1000) for entry in entries}
+            for page in obstore.list(self._store, prefix):
+                for entry in page:
+                    yield entry["path"], int(entry["last_modified"].timestamp() * 1000)
         except (BaseError, OSError, ValueError) as error:
             raise self._explain(error, "list", prefix or "files") from error
 

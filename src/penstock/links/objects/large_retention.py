@@ -10,10 +10,14 @@ files. Who reads topics needs no file of a message that the topic does not have.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import structlog
+
+from penstock.core.errors import PenstockError
 from penstock.links.large_messages import large_folder
 
 if TYPE_CHECKING:
@@ -25,7 +29,20 @@ if TYPE_CHECKING:
 
 _LATE_MS = 7 * 86_400_000
 """Clocks of machines, and a machine that slept, are within it."""
-_FILES_AT_ONCE = 1_000
+FILES_AT_ONCE = 1_000
+TOPICS_AT_ONCE = 20
+_FAILURES_MAX = 3
+"""Kafka takes half a minute to say that a partition has no leader, and the link waits meanwhile."""
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many files a turn deleted, and the last folder that it looked at: the next turn goes on behind it."""
+
+    files: int
+    through: str
 
 
 class LargeRetention:
@@ -39,26 +56,41 @@ class LargeRetention:
         self._objects = objects
         self._keep_ms = keep_ms
 
-    def sweep(self, now_ms: int) -> int:
-        """Delete what is old, 1,000 files of a topic at most; return how many files were.
+    def sweep(self, now_ms: int, after: str = "") -> Swept:
+        """Delete what is old: of the 20 topics whose folders come behind `after`, 1,000 files each at most.
 
-        Files of a topic that Kafka does not have are kept: it may come back.
-        Raises what the store and the logs raise.
+        Behind the last folder comes the first. Files of a topic that Kafka does not have
+        are kept: it may come back. A topic that cannot be looked at is passed over, and
+        logged; after three of them the turn ends. Raises what the store raises.
         """
-        by_topic: dict[str, dict[str, int]] = defaultdict(dict)
-        for key, written_ms in self._objects.written(self._folder).items():
-            topic = _topic_of(key)
-            if topic and written_ms < now_ms - max(self._keep_ms, _LATE_MS):
-                by_topic[topic][key] = written_ms
-        return sum(self._sweep_topic(topic, written, now_ms) for topic, written in by_topic.items())
+        oldest = _OldestFiles(after)
+        old_ms = now_ms - max(self._keep_ms, _LATE_MS)
+        for key, written_ms in self._objects.written(self._folder):
+            if written_ms < old_ms and key.endswith(".avro"):
+                oldest.add(key, written_ms)
+        files, through, failed = 0, after, 0
+        for folder, written in oldest.by_folder():
+            through = folder
+            topic = unquote(folder.rpartition("/")[2])
+            try:
+                files += self._sweep_topic(folder, topic, written, now_ms)
+            except PenstockError as error:
+                _log.warning("files of large messages wait", topic=topic, error=error.message, hint=error.hint)
+                failed += 1
+                if failed == _FAILURES_MAX:
+                    break
+        return Swept(files, through)
 
-    def _sweep_topic(self, topic: str, written: Mapping[str, int], now_ms: int) -> int:
+    def _sweep_topic(self, folder: str, topic: str, written: Mapping[str, int], now_ms: int) -> int:
         begins_ms = self._first_kept_ms(topic, now_ms)
-        if begins_ms is None:
+        unnamed = () if begins_ms is None else unnamed_files(written, begins_ms)
+        if not unnamed:
             return 0
-        unnamed = unnamed_files(written, begins_ms)[:_FILES_AT_ONCE]
-        self._objects.delete(unnamed)
-        return len(unnamed)
+        # The same content has the same key: whoever wrote it again since then is about to name it.
+        wanted = {key: written[key] for key in unnamed}
+        unchanged = [key for key, at_ms in self._objects.written(folder) if wanted.get(key) == at_ms]
+        self._objects.delete(unchanged)
+        return len(unchanged)
 
     def _first_kept_ms(self, topic: str, now_ms: int) -> int | None:
         """When the first message that a topic has was published; now for an empty one, None for one that is gone."""
@@ -81,7 +113,29 @@ def unnamed_files(written: Mapping[str, int], begins_ms: int) -> Sequence[str]:
     return sorted(old, key=lambda key: (written[key], key))
 
 
-def _topic_of(key: str) -> str:
-    """Return the topic of a large message's file, "" for what is none."""
-    folder, _, name = key.rpartition("/")
-    return unquote(folder.rpartition("/")[2]) if name.endswith(".avro") else ""
+class _OldestFiles:
+    """The oldest files of the first folders behind one, out of any number that come in any order."""
+
+    def __init__(self, after: str) -> None:
+        self._after = after
+        self._folders: dict[tuple[bool, str], list[tuple[int, str]]] = {}
+
+    def add(self, key: str, written_ms: int) -> None:
+        """Take a file, or leave it."""
+        folder = key.rpartition("/")[0]
+        place = (folder <= self._after, folder)
+        if place not in self._folders:
+            self._folders[place] = []
+            if len(self._folders) > TOPICS_AT_ONCE:
+                del self._folders[max(self._folders)]
+        files = self._folders.get(place)
+        if files is not None:
+            # The newest is on top.
+            heappush(files, (-written_ms, key))
+            if len(files) > FILES_AT_ONCE:
+                heappop(files)
+
+    def by_folder(self) -> Sequence[tuple[str, Mapping[str, int]]]:
+        """Each folder, in their order, and when its files were written."""
+        found = sorted(self._folders.items())
+        return [(folder, {key: -newest for newest, key in files}) for (_, folder), files in found]

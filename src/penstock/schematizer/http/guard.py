@@ -32,7 +32,7 @@ _ALLOWED_MAX = 10_000
 _ALLOWED_SECONDS = 5.0
 _FROM_HERE = frozenset({"same-origin", "none"})
 _HOST_HINT = "ask for 127.0.0.1; or give it users; a proxy in front of it sends Host: 127.0.0.1"
-_ANONYMOUS_HOST_HINT = "ask for 127.0.0.1; or sign in; for a proxy in front of it add --behind-proxy ADDRESS"
+_ANONYMOUS_HOST_HINT = "sign in, or ask for 127.0.0.1; for a proxy in front of it add --behind-proxy ADDRESS"
 
 
 class Guarded:
@@ -61,7 +61,8 @@ class Guarded:
             check_origin(scope["method"], headers)
             user = await self._signed_in(scope, headers)
             if self._is_on_loopback and not user.name:
-                check_host(headers, _ANONYMOUS_HOST_HINT)
+                # A browser asks for a password only where it is challenged.
+                check_host(headers, _ANONYMOUS_HOST_HINT, Code.UNAUTHENTICATED)
             scope[USER] = user
             # Nobody who has not signed in makes us hold a body.
             body = await self._bodies.read(scope, receive)
@@ -129,7 +130,7 @@ def _forbidden(user: User, demand: Demand) -> RefusedError:
     return RefusedError(Code.FORBIDDEN, message, hint)
 
 
-def check_host(headers: dict[bytes, bytes], hint: str = _HOST_HINT) -> None:
+def check_host(headers: dict[bytes, bytes], hint: str = _HOST_HINT, code: Code = Code.FORBIDDEN) -> None:
     """Refuse what a page of another site may have sent by a name of its own that leads here (DNS rebinding).
 
     Where nobody signs in, the name in the Host header is all that tells such a request.
@@ -142,7 +143,7 @@ def check_host(headers: dict[bytes, bytes], hint: str = _HOST_HINT) -> None:
         host = told
     if host and not is_loopback(host):
         message = f"this service answers to names of this machine alone, and not to {host!r}"
-        raise RefusedError(Code.FORBIDDEN, message, hint)
+        raise RefusedError(code, message, hint)
 
 
 def check_origin(method: str, headers: dict[bytes, bytes]) -> None:

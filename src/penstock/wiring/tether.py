@@ -7,7 +7,7 @@ thing that every server's process executes:
 
 The kernel's parent-death signal (prctl(2), PR_SET_PDEATHSIG) stays set across
 execve(2), unless the new program is set-user-ID or the process changes its user
-id afterwards. It is sent when the *thread* that forked ends: see `processes`.
+id afterwards. It is sent when the *thread* that forked ends: see `embedded/processes`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,18 @@ import ctypes
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _PR_SET_PDEATHSIG = 1
 _PARENT_IS_GONE = 125
+
+
+def tethered(command: Sequence[str]) -> list[str]:
+    """`command` as one that dies with this process, or with the thread of it that starts the command."""
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
 def main(arguments: list[str]) -> None:
