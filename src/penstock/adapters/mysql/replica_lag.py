@@ -7,15 +7,16 @@ Knowledge Base, "SHOW REPLICA STATUS" and "SHOW REPLICA HOSTS".
 from __future__ import annotations
 
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pymysql
 import structlog
+from pymysql.constants import ER
 
 from penstock.adapters.mysql.catalog import read_flavour
-from penstock.adapters.mysql.connection import MysqlServer, connect, explain, server_of
+from penstock.adapters.mysql.connection import MysqlServer, connect, error_code, explain, server_of
 from penstock.adapters.mysql.write_locks import is_denied
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
 
@@ -135,12 +136,12 @@ def _registered(connection: pymysql.Connection) -> Iterator[tuple[str, int]]:
 
 def _ask_either(connection: pymysql.Connection, statements: Sequence[str]) -> Sequence[Mapping[str, object]]:
     """Ask the first of `statements` that the server knows."""
-    for statement in statements[:-1]:
-        with suppress(pymysql.err.ProgrammingError):
-            return _fetch(connection, statement)
+    statement, *others = statements
     try:
-        return _fetch(connection, statements[-1])
+        return _fetch(connection, statement)
     except pymysql.err.MySQLError as error:
+        if others and error_code(error) == ER.PARSE_ERROR:
+            return _ask_either(connection, others)
         told = explain(error, server_of(connection))
         told.__cause__ = error
         if isinstance(told, UnfitServerError) and is_denied(told):
