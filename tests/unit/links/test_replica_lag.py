@@ -112,3 +112,18 @@ def test_a_mysql_that_does_not_know_the_new_words_is_asked_with_the_old_ones(mon
 
     assert late is not None
     assert "is 9 seconds behind its master" in late.message
+
+
+def test_a_promoted_source_is_not_told_to_follow_its_old_master_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: Answers = {"SHOW REPLICA STATUS": [{"Seconds_Behind_Source": None}]}
+    servers = Servers({"db": dict(stopped), "db2": stopped})
+    watched = watch(monkeypatch, servers, LagLimit(5, [("db2", 3306)]))
+
+    of_source = watched.look()
+    servers.servers["db"].clear()
+    of_replica = watched.look()
+
+    assert of_source is not None
+    assert of_source.hint.startswith("if db is a replica no more, type on it: RESET REPLICA ALL; if it is one, ")
+    assert of_replica is not None
+    assert of_replica.hint == "type on it: SHOW REPLICA STATUS, then START REPLICA"

@@ -112,7 +112,10 @@ class ReplicaWatch:
             if seconds is None:
                 said = _first(master, "Last_SQL_Error") or _first(master, "Last_IO_Error") or "its replication stands"
                 message = f"{server} does not replicate, so nobody knows how far it is behind: {said}"
-                return UnavailableError(message, "type on it: SHOW REPLICA STATUS, then START REPLICA")
+                hint = "type on it: SHOW REPLICA STATUS, then START REPLICA"
+                # Whoever starts the replication of a source that was promoted has the old master write into it.
+                past = f"if {server.host} is a replica no more, type on it: RESET REPLICA ALL; if it is one, "
+                return UnavailableError(message, past + hint if server == self._source else hint)
             limit = self._limit.seconds_max
             if float(str(seconds)) > limit:
                 message = f"{server} is {seconds} seconds behind its master, and a snapshot waits from {limit:g} on"
