@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Self
 
 import pymysql
@@ -127,3 +128,38 @@ def test_a_promoted_source_is_not_told_to_follow_its_old_master_again(monkeypatc
     assert of_source.hint.startswith("if db is a replica no more, type on it: RESET REPLICA ALL; if it is one, ")
     assert of_replica is not None
     assert of_replica.hint == "type on it: SHOW REPLICA STATUS, then START REPLICA"
+
+
+def test_a_known_replica_out_of_reach_is_asked_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered: Answers = {"SHOW REPLICAS": [{"Host": "far", "Port": 3306}]}
+    servers = Servers({"db": registered})
+    watched = watch(monkeypatch, servers, LagLimit(5))
+
+    def look_at(now: float) -> UnavailableError | None:
+        monkeypatch.setattr(time, "monotonic", lambda: now)
+        return watched.look()
+
+    away = [look_at(now) for now in (1000.0, 1002.0, 1059.0, 1061.0, 1063.0)]
+    servers.servers["far"] = {"SHOW REPLICA STATUS": [{"Seconds_Behind_Source": 9}]}
+    near = look_at(1122.0)
+
+    assert away == [None] * 5
+    assert servers.asked == ["db", "far", "db", "db", "db", "far", "db", "db", "far"]
+    assert near is not None
+    assert "is 9 seconds behind" in near.message
+
+
+def test_a_replica_that_is_behind_on_purpose_is_waited_for_only_if_the_file_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    servers = Servers({
+        "db": {"SHOW REPLICAS": [{"Host": "late", "Port": 3306}]},
+        "late": {"SHOW REPLICA STATUS": [{"Seconds_Behind_Source": 3600, "SQL_Delay": 3600}]},
+    })  # fmt: skip
+
+    known = watch(monkeypatch, servers, LagLimit(5)).look()
+    named = watch(monkeypatch, servers, LagLimit(5, [("late", 3306)])).look()
+
+    assert known is None
+    assert named is not None
+    assert "is 3600 seconds behind" in named.message

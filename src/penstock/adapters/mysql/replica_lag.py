@@ -27,6 +27,7 @@ _log = structlog.get_logger()
 
 _ANSWER_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 2.0
+_PASSED_OVER_SECONDS: Final = 60.0
 # Of MySQL the first is unknown before 8.0.22, the second since 8.4.
 _STATUS: Final = {"mariadb": ("SHOW ALL SLAVES STATUS",), "mysql": ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")}
 _REPLICAS: Final = {"mariadb": ("SHOW SLAVE HOSTS",), "mysql": ("SHOW REPLICAS", "SHOW SLAVE HOSTS")}
@@ -56,7 +57,7 @@ class ReplicaWatch:
         self._limit = limit
         self._look_at = 0.0
         self._found: UnavailableError | None = None
-        self._passed_over: set[MysqlServer] = set()
+        self._passed_over: dict[MysqlServer, float] = {}
 
     def too_far(self) -> UnavailableError | None:
         """Return what snapshots have to wait for, None for nothing.
@@ -90,16 +91,18 @@ class ReplicaWatch:
         return self._judge(status, server)
 
     def _look_at_known(self, server: MysqlServer) -> UnavailableError | None:
-        """Look at a replica that nobody named: it may be out of our reach, and none of our business."""
+        """Look at a replica that nobody named: it may be out of our reach, or behind on purpose."""
+        if time.monotonic() < self._passed_over.get(server, 0.0):
+            return None
         try:
             status = self._ask(server)
         except PenstockError as error:
             if server not in self._passed_over:
                 _log.warning("a replica is not watched", replica=str(server), error=error.message)
-            self._passed_over.add(server)
+            self._passed_over[server] = time.monotonic() + _PASSED_OVER_SECONDS
             return None
-        self._passed_over.discard(server)
-        return self._judge(status, server)
+        self._passed_over.pop(server, None)
+        return self._judge([master for master in status if not int(str(master.get("SQL_Delay") or 0))], server)
 
     def _ask(self, server: MysqlServer) -> Sequence[Mapping[str, object]]:
         with closing(connect(server, _ANSWER_SECONDS, _ANSWER_SECONDS)) as connection:
