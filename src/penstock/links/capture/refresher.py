@@ -291,6 +291,7 @@ class Refresher:
         snapshot = reading.snapshot
         if chunk.waits is not None:
             # This is no failed try.
+            self._known.waits(snapshot.id)
             self._known.not_before[snapshot.id] = time.monotonic() + _LOOK_SECONDS
             error = chunk.waits
             self._tell(replace(snapshot, status=Status.RUNNING, error=error.message, hint=error.hint))
