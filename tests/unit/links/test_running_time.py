@@ -49,9 +49,9 @@ def test_what_a_snapshot_waited_for_is_no_time_that_it_ran(clock: Clock, ends: s
         capture.reader.failures = 1
         read_chunk(capture, clock, 0)
     elif ends == "waits":
-        capture.reader.waits = UnavailableError("db2 is 99 seconds behind its master", "wait")
+        capture.reader.late = UnavailableError("db2 is 99 seconds behind its master", "wait")
         read_chunk(capture, clock, 0)
-        capture.reader.waits = None
+        capture.reader.late = None
     elif ends == "killed":
         capture.start()
     else:
