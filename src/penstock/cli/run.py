@@ -101,6 +101,7 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
             spark.close()
     if once:
         _say_stopped_tables(spec)
+        _say_open_snapshots(spec)
 
 
 def _start_servers(spec: PipelineSpec, stack: ExitStack) -> EmbeddedServers:
@@ -189,6 +190,22 @@ def _say_stopped_tables(spec: PipelineSpec) -> None:
         say_error(table.error, table.hint)
     if stopped:
         say_note(f"{len({table.table for table in stopped})} table(s) are stopped, see above; the others are carried")
+
+
+def _say_open_snapshots(spec: PipelineSpec) -> None:
+    """Name the snapshots that had to wait for something else."""
+    from penstock.cli.console import say_note  # noqa: PLC0415
+    from penstock.core.errors import PenstockError  # noqa: PLC0415
+    from penstock.core.snapshots import Wanted  # noqa: PLC0415
+    from penstock.wiring.snapshots import read_snapshots  # noqa: PLC0415
+
+    try:
+        is_open = [each for each in read_snapshots(spec) if each.wanted is Wanted.RUN and not each.status.has_ended]
+    except PenstockError as error:
+        say_note(f"which snapshots are not finished could not be asked: {error.message}")
+        return
+    for each in is_open:
+        say_note(f"the snapshot of {each.table} goes on at the next run{each.error and f': {each.error}'}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ class CapturePlanner:
             return True
         from penstock.wiring.snapshots import has_snapshots  # noqa: PLC0415
 
-        return has_snapshots(self._spec, record.rereads)
+        return has_snapshots(self._spec, record.rereads, were_tried=self._number > 0)
 
     def plan(self) -> Sequence[Task]:
         """Start, catch up file by file, or follow."""

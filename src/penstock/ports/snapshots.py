@@ -115,6 +115,10 @@ class RowReader(Protocol):
         """Raise UsageError where a snapshot of `table` with `options` could not begin."""
         ...
 
+    def waits(self) -> UnavailableError | None:
+        """What chunks without a lock have to wait for now, None for nothing: see Chunk. Raises as `read` does."""
+        ...
+
     def close(self) -> None:
         """Drop the connection. Safe to call twice."""
         ...

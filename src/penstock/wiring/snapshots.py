@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.config.places import state_file
-from penstock.core.errors import UsageError
-from penstock.core.snapshots import Wanted
+from penstock.core.errors import PenstockError, UsageError
+from penstock.core.snapshots import Method, Wanted
 from penstock.core.tables import TableId
 from penstock.links.capture.rereads import paused_tables
 from penstock.wiring.capture_kinds import capture_kind
@@ -25,13 +25,34 @@ if TYPE_CHECKING:
     from penstock.ports.snapshots import Snapshot, SnapshotList
 
 
-def has_snapshots(spec: CaptureSpec, rereads: Collection[str]) -> bool:
-    """Whether a snapshot of the source is to go on, or to begin since rows of a table in `rereads` are read again."""
+def has_snapshots(spec: CaptureSpec, rereads: Collection[str], *, were_tried: bool) -> bool:
+    """Whether a snapshot of the source is to go on, or to begin since rows of a table in `rereads` are read again.
+
+    Those that `were_tried` do not count while they have to wait for something else, which may take hours.
+    """
     if not spec.pipeline.kafka.transactions:
         return False
     with closing(open_snapshot_list(spec.pipeline)) as snapshots:
         is_open = snapshots.all(spec.source_name, is_open=True)
-    return any(each.wanted is not Wanted.PAUSE for each in is_open) or not paused_tables(is_open).issuperset(rereads)
+    going_on = [each for each in is_open if each.wanted is not Wanted.PAUSE]
+    if were_tried and going_on and not any(_waits_for_nothing(each) for each in going_on) and _wait(spec):
+        return not {each.table for each in is_open}.issuperset(rereads)
+    return bool(going_on) or not paused_tables(is_open).issuperset(rereads)
+
+
+def _waits_for_nothing(snapshot: Snapshot) -> bool:
+    return snapshot.wanted is Wanted.CANCEL or snapshot.options.method is Method.FULL_LOCK
+
+
+def _wait(spec: CaptureSpec) -> bool:
+    """Whether no chunk can be read without a lock, for something else has to come first."""
+    with (
+        closing(capture_kind(spec.source).rows(spec.source, spec.pipeline.pipeline)) as reader,
+        suppress(PenstockError),
+    ):
+        return reader.waits() is not None
+    # Whoever tries it says what is wrong.
+    return False
 
 
 def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: SnapshotOptions) -> Sequence[Snapshot]:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
+from tests.servers.chain import make_chain
 from tests.servers.failover.pair import run, wait_for
 from tests.servers.source_log import connected
 
@@ -17,15 +19,22 @@ from penstock.adapters.mysql.replica_lag import LagLimit, ReplicaWatch
 from penstock.adapters.mysql.row_reader import MysqlRowReader
 from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.core.errors import UnfitServerError
-from penstock.core.snapshots import SnapshotOptions
+from penstock.core.snapshots import SnapshotOptions, Status
 from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId
+from penstock.jobs.in_process import carry_link
 from penstock.ports.snapshots import ChunkOrder
 from penstock.wiring.mysql_fitness import examine_source
+from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.servers.failover.pair import OpenPair
     from tests.servers.source_log import Source
+
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 TABLE = TableId("shop", "t")
 
@@ -115,3 +124,33 @@ def test_who_cannot_be_asked_is_waited_for_only_if_the_file_names_it(
     assert known == ""
     assert named.startswith("nobody knows how far the replica penstock@127.0.0.1:1 is behind")
     assert "GRANT SLAVE MONITOR" in denied.value.hint
+
+
+@pytest.mark.nightly
+def test_a_run_that_ends_by_itself_leaves_a_snapshot_that_waits_to_the_next_one(
+    mariadb: MariadbServer, chain_parts: tuple[KafkaBroker, str, int], fresh_database: str, tmp_path: Path
+) -> None:
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
+    chain.write("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    chain.start()
+    chain.carry()
+    config = yaml.safe_load(chain.file.read_text())
+    config["sources"][0] |= {"max_replica_lag_seconds": 5, "replicas": [{"host": "127.0.0.1", "port": 1}]}
+    chain.file.write_text(yaml.safe_dump(config))
+    ask_for_snapshots(chain.spec, [f"{chain.name}.t"], SnapshotOptions())
+    chain.write("INSERT INTO t VALUES (3)")
+
+    carry_link(chain.spec, chain.source, 1)
+    (waiting,) = read_snapshots(chain.spec)
+    chain.write_objects()
+    chain.load()
+    live = chain.query('SELECT id FROM "{schema}".t ORDER BY 1')
+    del config["sources"][0]["replicas"]
+    chain.file.write_text(yaml.safe_dump(config))
+    carry_link(chain.spec, chain.source, 1)
+    (done,) = read_snapshots(chain.spec)
+
+    assert (waiting.status, waiting.rows) == (Status.RUNNING, 0)
+    assert waiting.error.startswith("nobody knows how far the replica")
+    assert live == [(1,), (2,), (3,)]
+    assert (done.status, done.rows, done.error) == (Status.DONE, 3, "")

@@ -101,7 +101,7 @@ class Reader:
     def __init__(self, source: Source) -> None:
         self._source = source
         self.failures = 0
-        self.waits: UnavailableError | None = None
+        self.late: UnavailableError | None = None
         """What chunks wait for."""
         self.rows_fitting = 1000
         """How many rows fit into memory."""
@@ -115,8 +115,8 @@ class Reader:
             self.failures -= 1
             message = "the source is away"
             raise UnavailableError(message, "try again")
-        if self.waits is not None:
-            return Chunk(None, None, order.low, order.cursor, waits=self.waits)
+        if self.late is not None:
+            return Chunk(None, None, order.low, order.cursor, waits=self.late)
         if order.options.method is Method.FULL_LOCK:
             return self._read_locked(order)
         rows, count = self._source.rows, min(order.options.chunk_rows, self.rows_fitting)
@@ -183,6 +183,9 @@ class Reader:
             message = f"there is no table {table}"
             raise UsageError(message, "look at its name")
         return Definition(SCHEMA, "", self._source.at(len(self._source.log)))
+
+    def waits(self) -> UnavailableError | None:
+        return self.late
 
     def tables(self) -> Sequence[TableId]:
         return [TABLE]

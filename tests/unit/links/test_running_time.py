@@ -8,6 +8,7 @@ import pytest
 from tests.unit.links.snapshot_model import Capture, Snapshots, request
 from tests.unit.links.snapshot_source import Source
 
+from penstock.core.errors import UnavailableError
 from penstock.core.snapshots import SnapshotOptions, Wanted
 
 
@@ -36,7 +37,7 @@ def read_chunk(capture: Capture, clock: Clock, seconds: float) -> None:
     capture.step()
 
 
-@pytest.mark.parametrize("ends", ["paused", "killed", "failed"])
+@pytest.mark.parametrize("ends", ["paused", "killed", "failed", "waits"])
 def test_what_a_snapshot_waited_for_is_no_time_that_it_ran(clock: Clock, ends: str) -> None:
     capture = Capture(Source({key: key for key in range(40)}), Snapshots(), at_once=1)
     asked = request(1, SnapshotOptions(chunk_rows=5))
@@ -47,6 +48,10 @@ def test_what_a_snapshot_waited_for_is_no_time_that_it_ran(clock: Clock, ends: s
     if ends == "failed":
         capture.reader.failures = 1
         read_chunk(capture, clock, 0)
+    elif ends == "waits":
+        capture.reader.late = UnavailableError("db2 is 99 seconds behind its master", "wait")
+        read_chunk(capture, clock, 0)
+        capture.reader.late = None
     elif ends == "killed":
         capture.start()
     else:

@@ -272,26 +272,6 @@ def have_rows_too_large(capture: Capture, error: PenstockError, monkeypatch: pyt
     monkeypatch.setattr(sendable, "ASKED_BYTES", 0)
 
 
-def test_a_snapshot_that_waits_for_a_replica_says_so_and_goes_on_however_long_that_takes() -> None:
-    capture = Capture(Source({key: key for key in range(7)}), Snapshots(), at_once=1)
-    capture.snapshots.add(request(1, SnapshotOptions(chunk_rows=5)))
-    capture.reader.waits = UnavailableError("db2 is 99 seconds behind its master", "wait")
-    for _ in range(30):
-        capture.step()
-        capture.read()
-    (waiting,) = capture.snapshots.all()
-
-    capture.reader.waits = None
-    for _ in range(4):
-        capture.step()
-        capture.read()
-
-    (done,) = capture.snapshots.all()
-    assert (waiting.status, waiting.rows, waiting.error) == (Status.RUNNING, 0, "db2 is 99 seconds behind its master")
-    assert (done.status, done.rows, done.error) == (Status.DONE, 7, "")
-    assert capture.topic.folded == capture.source.rows
-
-
 def test_a_second_table_takes_one_of_two_readers_of_the_first() -> None:
     capture = Capture(Source({key: key for key in range(40)}), Snapshots(), at_once=2)
     capture.snapshots.add(request(1, SnapshotOptions(chunk_rows=2)))

@@ -7,15 +7,16 @@ Knowledge Base, "SHOW REPLICA STATUS" and "SHOW REPLICA HOSTS".
 from __future__ import annotations
 
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pymysql
 import structlog
+from pymysql.constants import ER
 
 from penstock.adapters.mysql.catalog import read_flavour
-from penstock.adapters.mysql.connection import MysqlServer, connect, explain, server_of
+from penstock.adapters.mysql.connection import MysqlServer, connect, error_code, explain, server_of
 from penstock.adapters.mysql.write_locks import is_denied
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
 
@@ -26,6 +27,7 @@ _log = structlog.get_logger()
 
 _ANSWER_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 2.0
+_PASSED_OVER_SECONDS: Final = 60.0
 # Of MySQL the first is unknown before 8.0.22, the second since 8.4.
 _STATUS: Final = {"mariadb": ("SHOW ALL SLAVES STATUS",), "mysql": ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")}
 _REPLICAS: Final = {"mariadb": ("SHOW SLAVE HOSTS",), "mysql": ("SHOW REPLICAS", "SHOW SLAVE HOSTS")}
@@ -55,7 +57,7 @@ class ReplicaWatch:
         self._limit = limit
         self._look_at = 0.0
         self._found: UnavailableError | None = None
-        self._passed_over: set[MysqlServer] = set()
+        self._passed_over: dict[MysqlServer, float] = {}
 
     def too_far(self) -> UnavailableError | None:
         """Return what snapshots have to wait for, None for nothing.
@@ -89,16 +91,18 @@ class ReplicaWatch:
         return self._judge(status, server)
 
     def _look_at_known(self, server: MysqlServer) -> UnavailableError | None:
-        """Look at a replica that nobody named: it may be out of our reach, and none of our business."""
+        """Look at a replica that nobody named: it may be out of our reach, or behind on purpose."""
+        if time.monotonic() < self._passed_over.get(server, 0.0):
+            return None
         try:
             status = self._ask(server)
         except PenstockError as error:
             if server not in self._passed_over:
                 _log.warning("a replica is not watched", replica=str(server), error=error.message)
-            self._passed_over.add(server)
+            self._passed_over[server] = time.monotonic() + _PASSED_OVER_SECONDS
             return None
-        self._passed_over.discard(server)
-        return self._judge(status, server)
+        self._passed_over.pop(server, None)
+        return self._judge([master for master in status if not int(str(master.get("SQL_Delay") or 0))], server)
 
     def _ask(self, server: MysqlServer) -> Sequence[Mapping[str, object]]:
         with closing(connect(server, _ANSWER_SECONDS, _ANSWER_SECONDS)) as connection:
@@ -111,7 +115,10 @@ class ReplicaWatch:
             if seconds is None:
                 said = _first(master, "Last_SQL_Error") or _first(master, "Last_IO_Error") or "its replication stands"
                 message = f"{server} does not replicate, so nobody knows how far it is behind: {said}"
-                return UnavailableError(message, "type on it: SHOW REPLICA STATUS, then START REPLICA")
+                hint = "type on it: SHOW REPLICA STATUS, then START REPLICA"
+                # Whoever starts the replication of a source that was promoted has the old master write into it.
+                past = f"if {server.host} is a replica no more, type on it: RESET REPLICA ALL; if it is one, "
+                return UnavailableError(message, past + hint if server == self._source else hint)
             limit = self._limit.seconds_max
             if float(str(seconds)) > limit:
                 message = f"{server} is {seconds} seconds behind its master, and a snapshot waits from {limit:g} on"
@@ -135,12 +142,12 @@ def _registered(connection: pymysql.Connection) -> Iterator[tuple[str, int]]:
 
 def _ask_either(connection: pymysql.Connection, statements: Sequence[str]) -> Sequence[Mapping[str, object]]:
     """Ask the first of `statements` that the server knows."""
-    for statement in statements[:-1]:
-        with suppress(pymysql.err.ProgrammingError):
-            return _fetch(connection, statement)
+    statement, *others = statements
     try:
-        return _fetch(connection, statements[-1])
+        return _fetch(connection, statement)
     except pymysql.err.MySQLError as error:
+        if others and error_code(error) == ER.PARSE_ERROR:
+            return _ask_either(connection, others)
         told = explain(error, server_of(connection))
         told.__cause__ = error
         if isinstance(told, UnfitServerError) and is_denied(told):

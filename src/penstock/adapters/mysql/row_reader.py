@@ -172,6 +172,10 @@ class MysqlRowReader:
             with contextlib.closing(self._connect_copier()) as copier:
                 copier.check(schema)
 
+    def waits(self) -> UnavailableError | None:
+        """See ports/snapshots.RowReader."""
+        return None if self._replicas is None else self._replicas.look()
+
     def close(self) -> None:
         """Drop the connections, each whatever goes wrong with another."""
         with contextlib.ExitStack() as open_:

@@ -67,6 +67,7 @@ class Refresher:
         self._list = snapshots
         self._start = start
         self._current: Snapshot | None = None
+        self._ready: frozenset[str] = frozenset()
         self._reading: Reading | None = None
         self._locked: Locked | None = None
         self._near: Near | None = None
@@ -75,8 +76,11 @@ class Refresher:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a snapshot is to go on, or may be."""
-        return self._current is not None or bool(self._capture.rereads.keys() - self._known.paused) or not self._look_at
+        """Whether a snapshot is to go on, or may be; one that waits for something else does so another time as well."""
+        waiting = self._known.waiting
+        goes_on = self._current is not None and bool(self._ready - waiting.keys())
+        rereads = self._capture.rereads.keys() - self._known.paused - set(waiting.values())
+        return goes_on or bool(rereads) or not self._look_at
 
     def step(self, boundary: Position) -> None:
         """Go on as far as nothing has to be waited for. The log is read up to `boundary`, and that published."""
@@ -141,8 +145,8 @@ class Refresher:
         ready = [s for s in found.values() if s.wanted is Wanted.RUN and known.has_room(s.id, self)]
         locked = None if self._locked is None else self._locked.snapshot
         # Nobody waits longer than needs be for a table that is locked.
-        not_before = {s.id: max(self._known.not_before.get(s.id, 0.0), now) for s in ready}
-        order = {s.id: (locked is None or s.id != locked.id, not_before[s.id], known.others(s.id, self)) for s in ready}
+        order = {s.id: (locked is None or s.id != locked.id, *known.turn(s.id, self, now)) for s in ready}
+        self._ready = frozenset(order)
         self._current = min(ready, key=lambda s: order[s.id], default=None)
         if self._reading is not None and self._reading.snapshot.id not in order:
             self._unlock(self._reading.snapshot)
@@ -291,10 +295,13 @@ class Refresher:
         snapshot = reading.snapshot
         if chunk.waits is not None:
             # This is no failed try.
+            self._known.waits(snapshot.id)
+            self._known.waiting[snapshot.id] = snapshot.table
             self._known.not_before[snapshot.id] = time.monotonic() + _LOOK_SECONDS
             error = chunk.waits
             self._tell(replace(snapshot, status=Status.RUNNING, error=error.message, hint=error.hint))
             return
+        self._known.waiting.pop(snapshot.id, None)
         before = self._capture.snapshots.get(snapshot.id) or SnapshotProgress(snapshot.table)
         if chunk.begins_again:
             self._capture.snapshots[snapshot.id] = before.again()

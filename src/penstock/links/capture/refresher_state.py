@@ -86,7 +86,8 @@ class Known:
 
     `paused` are the tables whose snapshots wait for people. `tables_max` of them are read
     at once, and `chunks_max` chunks of each. `failures` are how many tries failed one after
-    the other, and when the last of them did.
+    the other, and when the last of them did. `waiting` are the tables of snapshots of which
+    no chunk could be read when it was tried last, for something else has to come first.
     """
 
     tables_max: int
@@ -99,6 +100,7 @@ class Known:
     tell_at: dict[str, float] = field(default_factory=dict)
     running_times: dict[str, RunningTime] = field(default_factory=dict)
     paused: frozenset[str] = frozenset()
+    waiting: dict[str, str] = field(default_factory=dict)
 
     def others(self, id_: str, me: object) -> int:
         """How many others are at a snapshot."""
@@ -121,6 +123,10 @@ class Known:
     def has_room(self, id_: str, me: object) -> bool:
         """Whether one more table may be read at once, if this snapshot is of one."""
         return id_ in self.taken or sum(1 for other in self.taken if self.others(other, me)) < self.tables_max
+
+    def turn(self, id_: str, me: object, now: float) -> tuple[float, bool, int]:
+        """What the next snapshot is chosen by, of which this is the least: those that were found to wait come last."""
+        return max(self.not_before.get(id_, 0.0), now), id_ in self.waiting, self.others(id_, me)
 
     def take(self, ids: Iterable[str], me: object) -> None:
         """Note which snapshots somebody is at: these, and no others."""
@@ -173,6 +179,7 @@ class Known:
 
     def failed(self, reading: Reading) -> int:
         """Count a try that failed, and return how many did; what had begun before the last one failed is part of it."""
+        self.waiting.pop(reading.snapshot.id, None)
         count, at = self.failures.get(reading.snapshot.id, (0, reading.began))
         if reading.began >= at:
             count, at = count + 1, time.monotonic()
@@ -190,3 +197,4 @@ class Known:
         """Have nobody go on with a snapshot: what they have read of it does not count."""
         self.taken.pop(id_, None)
         self.plans.pop(id_, None)
+        self.waiting.pop(id_, None)

@@ -149,6 +149,9 @@ class PostgresRowReader:
                 statement = slice_statement(found.table, found.published, found.key, ("", ""), options)
                 self._ask_where(connection, b"EXPLAIN " + statement, options)
 
+    def waits(self) -> None:
+        """See ports/snapshots.RowReader: for nothing."""
+
     def close(self) -> None:
         """Drop the connection."""
         if self._connection is not None:
