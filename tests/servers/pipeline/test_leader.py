@@ -154,7 +154,7 @@ def test_a_leader_that_slept_while_another_took_over_publishes_nothing_when_it_w
 
     assert (slept, orphaned) == (1, 1)
     assert first.says(f"this instance of pipeline {fresh_database} no longer leads: ")
-    assert second.says(f"{fresh_database} no longer leads: the connection to ZooKeeper at {zookeeper.address} broke")
+    assert second.says(f"{fresh_database} no longer leads: the connection to ZooKeeper at {zookeeper.address} was lost")
     _wait_for(lambda: not first.pids() and not second.pids(), seconds=10)
     # Keys, of which each row has one of its own.
     keys = _read(kafka, topic)

@@ -153,7 +153,12 @@ def test_what_changes_the_rows_changes_the_digest() -> None:
 @pytest.mark.parametrize(
     ("first", "other", "key", "told"),
     [
-        (replace(REVIEWS, table=replace(REVIEW, key=())), BUSINESSES, ("biz_id",), "shop.user_review has no key"),
+        (
+            replace(REVIEWS, table=replace(REVIEW, key=())),
+            BUSINESSES,
+            ("biz_id",),
+            "shop.user_review has no primary key",
+        ),
         (replace(REVIEWS, join_keys=("business",)), BUSINESSES, ("biz_id",), "no field business, which its join_keys"),
         (REVIEWS, replace(BUSINESSES, join_keys=("city",)), ("biz_id",), "(text) cannot be compared"),
         (REVIEWS, replace(BUSINESSES, join_keys=("business_id", "city")), ("biz_id",), "as many join_keys"),

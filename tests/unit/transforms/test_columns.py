@@ -53,7 +53,7 @@ def test_a_table_without_a_key_may_lose_any_column_but_the_last() -> None:
 @pytest.mark.parametrize(
     ("transform", "said"),
     [
-        (DropColumns(("id",)), "it is in the primary key, and a key that is dropped no longer tells rows apart"),
+        (DropColumns(("id",)), "it is in the primary key, and a key that is dropped no longer identifies a row"),
         (KeepColumns(("email",)), "customers.id stopped at its transforms: it is in the primary key"),
         (DropColumns(("Email",)), "there is no such column (did you mean email?)"),
         (KeepColumns(("id", "phone")), "there is no such column (known here: id, email, total)"),

@@ -128,7 +128,7 @@ def test_a_default_is_masked_like_the_values_that_rows_get_from_it(
         (IntegerType(8, unsigned=False), FixedValue("128"), "128 is not between -128 and 127"),
         (IntegerType(8, unsigned=False), FixedValue("***"), "'***' is not a whole number"),
         (IntegerType(8, unsigned=False), KeepLast(2), "only of a text the last characters can be kept"),
-        (DecimalType(4, 2), FixedValue("100"), "100 does not fit into 4 digits, 2 of them behind the point"),
+        (DecimalType(4, 2), FixedValue("100"), "100 does not fit into 4 digits, 2 of them after the point"),
         (DecimalType(4, 2), FixedValue("1.005"), "does not fit"),
         (DecimalType(4, 2), FixedValue("x"), "'x' is not a number"),
         (FloatType(32), FixedValue("1e39"), "is no number of 32 bits"),
