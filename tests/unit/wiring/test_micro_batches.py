@@ -69,11 +69,13 @@ def file(tmp_path: Path) -> Iterator[Counted]:
         columns = (
             "pipeline VARCHAR, source VARCHAR, source_table VARCHAR, topic VARCHAR, partition INT, next_offset INT"
         )
+        barriers = "pipeline VARCHAR, source_table VARCHAR, border_file INT, border_offset INT, border_row INT"
         for statement in (
             "CREATE SCHEMA app",
             "CREATE SCHEMA mart",
             "CREATE SCHEMA penstock",
             f"CREATE TABLE penstock.positions ({columns})",
+            f"CREATE TABLE penstock.tables ({barriers})",
             "CREATE TABLE mart.copied (id INT)",
         ):
             warehouse.run(statement)
