@@ -15,7 +15,7 @@ from tests.servers.cut_warehouse import CutError, CutWarehouse
 from tests.servers.kinds import first
 from tests.servers.sink_case import SCHEMAS, TABLE, Place, schema_change, write_batch
 
-from penstock.core.errors import PositionError, SinkError, UsageError
+from penstock.core.errors import PositionError, SinkError, UnavailableError, UsageError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.core.warehouse.micro_batches import Task
@@ -195,6 +195,18 @@ def stated(kind: SchemaChangeKind, at: int) -> Batch:
 
 
 @on_both_nightly
+def test_a_change_log_whose_rows_come_by_several_partitions_is_not_read_by_its_places(place: Place) -> None:
+    make_mart(place)
+    sink = place.open()
+    add_events(place, sink, 0, 2)
+    spread = replace(write_batch(place, EVENTS, 1, 0, [(7, "c")]), partition=1)
+    sink.load(EVENTS.table, [spread], {1: EVENTS})
+
+    with pytest.raises(UsageError, match="by several partitions"):
+        run(place, COPY)
+
+
+@on_both_nightly
 def test_a_task_that_is_to_read_by_other_columns_does_not_read_its_rows_twice(place: Place) -> None:
     make_mart(place)
     add_events(place, place.open(), 0, 2)
@@ -217,6 +229,28 @@ def test_a_table_with_a_key_needs_columns_to_be_read_by_or_a_task_that_reads_all
     assert (run(place, anew), run(place, anew)) == (["anew"], [])
     sink.load(TABLE, [place.batch(2, [("u", "a", 9)])], SCHEMAS)
     assert (run(place, anew), copied(place)) == (["anew"], [5, 9])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_a_task_whose_table_somebody_locks_leaves_a_target_that_answers(place: Place) -> None:
+    make_mart(place)
+    add_events(place, place.open(), 0, 2)
+    locked = replace(COPY, statements=("LOCK TABLE mart.copied IN EXCLUSIVE MODE NOWAIT", *COPY.statements))
+
+    with closing(TaskRuns(place.target.connect("shop/tasks"), "shop")) as runs:
+        runs.start()
+        with closing(place.target.connect("somebody")) as somebody:
+
+            def hold() -> None:
+                somebody.run("LOCK TABLE mart.copied IN EXCLUSIVE MODE")
+                with pytest.raises(UnavailableError, match="did not give us a lock in time"):
+                    runs.run(locked)
+                assert list(runs.loads()) == ["app.events"]
+
+            somebody.transact(hold)
+        assert runs.run(locked)
+    assert copied(place) == [0, 1]
 
 
 @on_both_nightly

@@ -26,6 +26,11 @@ LOG_PLACE: Final = ("_file", "_pos", "_row")
 """The columns of a change log that only grow: where a change stands in the source's log."""
 BEGIN_ANEW: Final = "empty what the task made, and give it another name: then it begins at the table's beginning"
 """What to do where a task cannot go on from its offset. Without the first half it would make rows twice."""
+SPREAD: Final = (
+    f"{NEWS} of a change log is read in the log's order, which its rows do not arrive in by several partitions"
+)
+READ_ALL: Final = f"let the task delete what it made and read all of the table, by its name in place of {NEWS}"
+"""What to do about a change log that is spread over partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,12 @@ def seconds_to_next(tasks: Sequence[Task], checked_at: Mapping[str, float], now:
     """Return in how many seconds the next task is due."""
     dues = [checked_at[t.name] + t.seconds - now for t in tasks if not t.after and t.name in checked_at]
     return max(0.0, min(dues, default=0.0))
+
+
+def check_in_order(by: tuple[str, ...], load: str) -> None:
+    """Raise UsageError for a change log whose rows do not arrive in its order, by how far its table is loaded."""
+    if by == LOG_PLACE and any(not place.rpartition(":")[0].endswith("/0") for place in load.split()):
+        raise UsageError(SPREAD, READ_ALL)
 
 
 @dataclass(frozen=True, slots=True)

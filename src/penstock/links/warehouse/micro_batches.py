@@ -11,6 +11,7 @@ from penstock.core.warehouse.micro_batches import (
     NEWS,
     Stream,
     TaskPlace,
+    check_in_order,
     choose_columns,
     has_work,
     parse_offset,
@@ -84,12 +85,14 @@ class TaskRuns:
     def _run(self, task: Task) -> TaskPlace:
         # Positions are read ahead of rows: what is loaded in between is seen again, and found to be read.
         places = self._read_places()
-        place, seen = places.get(task.name, NOWHERE), sees(task, self.loads(), places)
+        loads = self.loads()
+        place, seen = places.get(task.name, NOWHERE), sees(task, loads, places)
         if not has_work(task, seen, place):
             return place
         news, offset = "", place.offset
         if task.stream is not None and task.reads_news:
-            news, offset = self._read_news(task, task.stream, place.offset)
+            load = loads.get(str(task.stream), "")
+            news, offset = self._read_news(task, task.stream, load, place.offset)
         ran = bool(news) or not task.reads_news
         for statement in task.statements if ran else ():
             self._warehouse.run(statement.replace(NEWS, news))
@@ -97,11 +100,12 @@ class TaskRuns:
         self._write(task, after)
         return after
 
-    def _read_news(self, task: Task, table: TableId, known: Offset | None) -> tuple[str, Offset | None]:
+    def _read_news(self, task: Task, table: TableId, load: str, known: Offset | None) -> tuple[str, Offset | None]:
         """Return what stands in SQL for what is new, "" for nothing, and the offset behind it."""
         dialect = self._warehouse.dialect
         types = self._warehouse.columns(table)
         by = choose_columns(task, types)
+        check_in_order(by, load)
         stream = Stream(dialect, str(table), table_path(dialect, self._warehouse.catalog, table), by, types)
         if known is not None and known.columns != stream.columns:
             read, now = ", ".join(known.columns), ", ".join(stream.columns)
