@@ -147,4 +147,4 @@ def test_files_of_a_topic_that_was_deleted_are_not_waited_for(case: CaptureCase)
 
     for _ in range(20):
         case.put(case.topic("t"), b"x")
-    assert f"topic {case.topic('t')} was deleted and made anew" in refusal(case.run_objects).message
+    assert f"topic {case.topic('t')} was deleted and recreated" in refusal(case.run_objects).message

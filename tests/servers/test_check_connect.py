@@ -133,7 +133,9 @@ def test_a_missing_select_is_told_with_the_grant_to_make(
     assert grant in refused.value.hint
     assert f"blind may not read all of {fresh_database}.*" in half_blind.stdout
     assert grant in half_blind.stdout
-    assert [(event["event"], event["hint"]) for event in logged] == [("tables may be hidden from us", grant)]
+    assert [(event["event"], event["hint"]) for event in logged] == [
+        ("tables may be hidden from the source's user", grant)
+    ]
 
 
 def test_a_broker_too_few_is_told(config: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_table_whose_name_differs_in_case_is_the_same_table(place: Place) -> N
     other.load(TABLE, [place.batch(0, [("c", "theirs", 1)])], SCHEMAS)
 
     mine = replace(FIRST, table=TableId("Shop", "ORDERS"))
-    with pytest.raises(TableStoppedError, match="a table of this name that is not ours"):
+    with pytest.raises(TableStoppedError, match="a table of this name that Penstock did not make"):
         sink.load(mine.table, [schema_change(1)], {1: mine})
 
     assert rows_in(sink) == [("theirs", 1)]

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from penstock.core.errors import SinkError
 from penstock.spark.delta.errors import explained
 from penstock.spark.finisher import Finisher
-from penstock.spark.queries import QueryPlace, _start
+from penstock.spark.queries import QueryPlace, start_link_query
 from penstock.spark.supervisor import Supervisor
 from penstock.wiring.mirror import LinkCondition
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.wiring.mirror import Conditions
@@ -49,7 +48,7 @@ def test_a_long_error_is_kept_as_it_was_and_told_to_spark_in_one_line(
 ) -> None:
     raised = SinkError(f"{_LONG}\nand so on", "none")
 
-    def take(rows: pa.Table) -> None:  # noqa: ARG001 - whatever they are
+    def take(frame: DataFrame) -> None:  # noqa: ARG001 - whatever is in it
         raise raised
 
     finisher = Finisher(take)
@@ -67,8 +66,8 @@ def test_a_long_error_is_kept_as_it_was_and_told_to_spark_in_one_line(
 def test_where_an_error_comes_from_that_nobody_foresaw_is_logged(
     start: Callable[[Finisher], StreamingQuery],
 ) -> None:
-    def take(rows: pa.Table) -> None:
-        raise TypeError(rows.num_rows)
+    def take(frame: DataFrame) -> None:
+        raise TypeError(frame.count())
 
     with capture_logs() as logged:
         query = start(Finisher(take))
@@ -83,9 +82,8 @@ def test_where_an_error_comes_from_that_nobody_foresaw_is_logged(
 def test_spark_prints_no_stack_of_what_ends_a_query(
     spark: SparkSession, start: Callable[[Finisher], StreamingQuery], tmp_path: Path
 ) -> None:
-    frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
     place = QueryPlace(spark, tmp_path / "others", once=False)
-    queries = [start(Finisher(lambda _: None)), _start(place, "one", frame, lambda _, __: None, 0)]
+    queries = [start(Finisher(lambda _: None)), start_link_query(place, "one", lambda _, __: None)]
     try:
         names = {query._jsq.streamingQuery().getClass().getName() for query in queries}
     finally:
@@ -105,9 +103,10 @@ class Broken:
     brings_changes_in: bool = True
 
     def start(self, place: QueryPlace) -> StreamingQuery:
-        rows = place.session.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
-        wrong = rows.selectExpr("raise_error('not of ours')")
-        return _start(place, self.name, wrong, lambda frame, _: frame.write.format("noop").mode("append").save(), 0)
+        def fail(frame: DataFrame, _batch: int) -> None:
+            frame.selectExpr("raise_error('not of ours')").write.format("noop").mode("append").save()
+
+        return start_link_query(place, self.name, fail)
 
     def failure(self) -> None:
         return None
@@ -172,7 +171,7 @@ class Busy:
     query: StreamingQuery = field(init=False)
 
     def start(self, place: QueryPlace) -> StreamingQuery:
-        def take(rows: pa.Table) -> None:  # noqa: ARG001 - whatever they are
+        def take(frame: DataFrame) -> None:  # noqa: ARG001 - whatever is in it
             self.first_job = place.session.sparkContext._jsc.sc().dagScheduler().numTotalJobs()
             self.begun.set()
             self.work(place.session)

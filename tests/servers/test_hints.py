@@ -150,7 +150,7 @@ STOPS = {
     "unseen_column": Stop(
         ("CREATE TABLE unseen_column (id INT PRIMARY KEY)", "INSERT INTO unseen_column VALUES (1)"),
         (*unlogged("ALTER TABLE unseen_column ADD n INT DEFAULT 7"), "INSERT INTO unseen_column VALUES (2, 2)"),
-        "the table was changed in a way that we did not see",
+        "the table was changed in a way that the log does not show",
     ),
     "unseen_labels": Stop(
         (
@@ -161,7 +161,7 @@ STOPS = {
             *unlogged("ALTER TABLE unseen_labels MODIFY e ENUM('b', 'a')"),
             "INSERT INTO unseen_labels VALUES (2, 'a')",
         ),
-        "the table was changed in a way that we did not see",
+        "the table was changed in a way that the log does not show",
     ),
     "our_name": Stop(
         (),

@@ -226,7 +226,7 @@ def test_foreign_keys_are_warned_about_where_they_change_rows_behind_the_log(
         keyless, keyed = (found[f"foreign key {database}.{name}"] for name in ("u.goes", "w.sets"))
         assert (keyless.level, keyed.level) == ("warning", "ok")
         assert "has no primary key" in keyless.message
-        assert f"{database}.w is read again behind each such change" in keyed.message
+        assert f"{database}.w is read again after each such change" in keyed.message
 
 
 def test_engines_of_which_no_snapshot_can_be_made_are_warned_about(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.source_log import address, read_all
 
+from penstock.adapters.mysql import write_locks
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.adapters.mysql.preflight import examine
@@ -101,6 +102,25 @@ def test_a_lock_of_tables_is_waited_for_and_let_go(
         found = ids(copy.rows(TableId(database, "t"), 10))
 
     assert found == [7]
+
+
+def test_the_server_ends_a_lock_whose_holder_says_nothing_any_more(
+    root: pymysql.Connection, modest: MysqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the host of the capture is lost: the server hears of that from nobody."""
+    monkeypatch.setattr(write_locks, "LOST_SECONDS", 1)
+    database = str(ask(root, "SELECT DATABASE()")[0][0])
+    ask(root, f"GRANT LOCK TABLES ON {database}.* TO modest")
+
+    ask(root, "SET lock_wait_timeout = 20")
+
+    with (
+        contextlib.closing(connect(modest)) as connection,
+        write_locks.writes_locked(connection, [TableId(database, "t")]),
+    ):
+        ask(root, "INSERT INTO t VALUES (9)")
+
+    assert ask(root, "SELECT id FROM t") == [(9,)]
 
 
 def test_whoever_may_hold_up_nobody_is_told_what_to_grant(

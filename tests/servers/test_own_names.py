@@ -34,7 +34,7 @@ def test_a_column_with_a_name_of_ours_stops_its_own_table_alone(
     found = told(chain)
     names = ("first", "late", "grown", "__penstock_staged")
     assert set(found) == {f"{fresh_database}.{name}" for name in names}
-    assert all("are kept for our own" in said and "another name" in said for said in found.values())
+    assert all("are kept for Penstock's own" in said and "another name" in said for said in found.values())
     assert chain.query("SELECT id FROM {schema}.good ORDER BY id") == [(1,), (2,)]
 
 

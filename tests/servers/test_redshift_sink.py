@@ -295,7 +295,7 @@ def test_rights_that_do_not_do_are_told_and_no_table_is_blamed(place: Place, sin
 def test_tables_that_differ_in_nothing_but_case_are_one_table_there(place: Place, sink: SqlSink) -> None:
     loud = replace(FIRST, table=replace(TABLE, name="ORDERS"))
 
-    with pytest.raises(TableStoppedError, match=r"ORDERS .* not ours \(upper and lower case do not count\)"):
+    with pytest.raises(TableStoppedError, match=r"ORDERS .* did not make \(upper and lower case do not count\)"):
         sink.load(loud.table, [write_batch(place, loud, 1, 0, [("b", 2, "c")])], {1: loud})
     mixed = replace(schema(Qty=IntegerType(32, unsigned=False)), table=replace(TABLE, name="MiXed"))
     sink.load(mixed.table, [write_batch(place, mixed, 1, start, [("b", 2, "u")]) for start in (0, 1)], {1: mixed})

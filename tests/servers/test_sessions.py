@@ -102,8 +102,10 @@ def test_a_role_s_settings_change_nothing_of_what_is_loaded(place: Place) -> Non
 
     with closing(postgres_connection.connect(server)) as connection:
         found = {name: connection.execute(f"SHOW {name}".encode()).fetchall()[0][0] for name in POSTGRES_SESSION}
+        kept_alive = connection.execute(b"SHOW tcp_keepalives_idle").fetchall()
 
     assert found == dict(POSTGRES_SESSION)
+    assert kept_alive == [("30",)], "the session of a host that was lost keeps its locks for two hours"
 
 
 @on_every_database
@@ -114,8 +116,10 @@ def test_the_state_database_s_sessions_are_ours(state_url: str) -> None:
         if engine.dialect.name == "postgresql":
             assert connection.execute(text("SHOW standard_conforming_strings")).scalar() == "on"
             assert connection.execute(text("SHOW row_security")).scalar() == "off"
+            assert connection.execute(text("SHOW tcp_keepalives_idle")).scalar() == "30"
         else:
             assert connection.execute(text("SELECT @@sql_mode")).scalar() == "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
+            assert connection.execute(text("SELECT @@wait_timeout")).scalar() == 600
 
 
 def test_a_session_that_does_not_take_a_setting_is_refused_with_its_name() -> None:

@@ -76,7 +76,7 @@ def test_rows_from_before_a_barrier_that_come_behind_it_are_refused(place: Place
     sink = place.open()
     sink.load(TABLE, [schema_change(1), stated(SchemaChangeKind.TRUNCATE, 3)], SCHEMAS)
 
-    with pytest.raises(PositionError, match=r"rows up to \(1, 0, 0\) come behind its barrier at \(1, 3, 0\)"):
+    with pytest.raises(PositionError, match=r"rows up to \(1, 0, 0\) come after its barrier at \(1, 3, 0\)"):
         sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
 
 
@@ -149,7 +149,7 @@ def test_a_name_that_another_table_had_is_taken_only_if_that_was_ours(place: Pla
     place.do("CREATE TABLE shop.theirs AS SELECT 'not ours' AS id")
 
     rename(sink, 5, a="b")
-    with pytest.raises(TableStoppedError, match="a table of this name that is not ours"):
+    with pytest.raises(TableStoppedError, match="a table of this name that Penstock did not make"):
         rename(sink, 6, b="theirs")
 
     assert contents(place) == {"shop.b": "a", "shop.c": "c", "shop.theirs": "not ours"}

@@ -96,7 +96,7 @@ def test_a_hashed_key_keeps_its_rows_apart_and_finds_them_again(place: Place) ->
 def test_a_key_is_neither_dropped_nor_masked_and_nothing_is_loaded(place: Place) -> None:
     for action in (Drop(), KeepLast(1)):
         sink = place.open(rules=rules(id=action))
-        with pytest.raises(TableStoppedError, match=r"orders\.id stopped .* no longer tells rows apart"):
+        with pytest.raises(TableStoppedError, match=r"orders\.id stopped .* no longer identifies a row"):
             sink.load(TABLE, [batch(place, 0, 1, PEOPLE, [ANN])], {1: PEOPLE})
         sink.close()
 

@@ -173,7 +173,7 @@ def test_a_table_of_the_same_name_that_is_not_ours_is_left_alone(place: Place) -
     sink, other = place.open(), place.open("another")
     other.load(TABLE, [place.batch(0, [("c", "theirs", 1)])], SCHEMAS)
 
-    with pytest.raises(TableStoppedError, match="a table of this name that is not ours"):
+    with pytest.raises(TableStoppedError, match="a table of this name that Penstock did not make"):
         sink.load(TABLE, [schema_change(1)], SCHEMAS)
 
     assert rows_in(sink) == [("theirs", 1)]

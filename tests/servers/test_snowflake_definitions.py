@@ -99,7 +99,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch, part: str) -> Iterator[None]:
     def refuse(self: SnowflakeWarehouse, statement: str, values: Sequence[Value] = ()) -> None:
         if part in statement:
             said = "Numeric value 'x' is not recognized"
-            raise RefusedStatementError(said, "see what the error names, and run again")
+            raise RefusedStatementError(said, "correct what the error names, and run again")
         run(self, statement, values)
 
     with monkeypatch.context() as patch:

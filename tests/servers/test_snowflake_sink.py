@@ -190,7 +190,7 @@ def test_readers_get_grants_and_who_else_may_write_to_a_landing_table_is_told(la
         if plan.error.startswith("1 messages in its landing table are not")
     ]
     landed.ask(f'DELETE FROM {table} WHERE "topic" IS NULL')
-    assert not any("are not ours" in plan.error for plan in plan_zones(chain.spec))
+    assert not any("are not Penstock's" in plan.error for plan in plan_zones(chain.spec))
 
 
 @pytest.mark.nightly

@@ -151,7 +151,7 @@ def test_what_ends_the_trying_is_told(link: Link) -> None:
         while not failures and time.monotonic() < ends_at:
             time.sleep(0.1)
 
-    assert "is away" in str(failures)
+    assert "cannot be reached" in str(failures)
 
 
 @IN_POSTGRES

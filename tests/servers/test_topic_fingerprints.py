@@ -158,7 +158,7 @@ def test_a_topic_that_was_made_anew_is_recognised_although_it_has_grown(case: Ca
     case.create(case.topic)
     case.write(case.topic, *[b"ours"] * 50)
 
-    assert f"topic {case.topic} was deleted and made anew" in case.refusal()
+    assert f"topic {case.topic} was deleted and recreated" in case.refusal()
 
 
 def test_a_foreign_message_is_named_with_its_place(case: Case) -> None:
@@ -271,7 +271,7 @@ def test_a_topic_that_is_made_anew_while_the_link_runs_is_recognised_when_it_set
         case.delete(case.topic)
         case.create(case.topic)
 
-        with pytest.raises(PositionError, match="was deleted and made anew"):
+        with pytest.raises(PositionError, match="was deleted and recreated"):
             publish_and_settle(publisher, [messages(case.topic, 3)])
 
 

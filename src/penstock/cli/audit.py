@@ -57,15 +57,17 @@ class UrlOptions:
         str, typer.Option(metavar="NAME", help="The environment variable that has the second password.")
     ] = ""
     key: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Tells rows apart, if not the primary key; repeatable.")
+        list[str] | None, typer.Option(metavar="COLUMN", help="Identifies a row, if not the primary key; repeatable.")
     ] = None
     form: Annotated[
         Literal["sha256", "classic"],
-        typer.Option(help="SHA-256 of columns with borders, or MD5 of their texts one after the other."),
+        typer.Option(help="sha256: SHA-256 of the columns, kept apart; classic: MD5 of their texts joined."),
     ] = "sha256"
-    partition_size: Annotated[int, typer.Option(min=1, help="About so many rows have a signature.")] = 10_000
-    rows_max: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many rows are named.")] = 1000
-    k: Annotated[int, typer.Option("--k", min=1, max=64, help="MinHash values of a partition.")] = 16
+    partition_size: Annotated[int, typer.Option(min=1, help="About how many rows have one signature.")] = 10_000
+    rows_max: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many rows to name at most.")] = 1000
+    k: Annotated[
+        int, typer.Option("--k", min=1, max=64, help="MinHash values of a partition (`hashes` of the file).")
+    ] = 16
 
 
 @app.command()
@@ -78,7 +80,7 @@ def audit(
     urls: UrlOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Have the rows that differ published again, then audit once more.")
+        bool, typer.Option("--repair", help="Publish the rows that differ again, then audit once more.")
     ] = False,
     stages: Annotated[
         bool, typer.Option("--stages", help="Audit topics and files too, and say where each row is wrong first.")
@@ -89,19 +91,20 @@ def audit(
 ) -> None:
     """Compare every table of a source with its copy in a sink, and name the rows that differ.
 
-    It works while the pipeline runs: a row is called wrong only if it is so once
-    the sink has passed the place in the source's log at which the row was read. The
+    It works while the pipeline runs: a row is called wrong only if it still is once
+    the sink has passed the position at which the source's row was read. The
     databases compute signatures; rows travel only where those differ. Nothing is
     written to either. With --from, --to and --table it compares any two tables.
 
     --stages audits the topic and the files of each table as well, and names the
     first of them in which each row is wrong, with the newest message of that row.
 
-    --repair asks the running pipeline to read exactly the rows that were named
-    again, and to publish them, or that they are gone; without it nothing changes.
+    --repair asks the running pipeline to read the named rows again, and to publish
+    them or their deletion; without it nothing changes.
 
     Exit code 0: all that was compared is equal. 3: a table scores below the
-    threshold of its audit, or a stage before it differs. 1: a table lags or cannot be read, so nobody knows.
+    threshold of its audit, or a stage before it differs. 1: unknown, as a table
+    lags or cannot be read.
     """
     from penstock.core.audit.report import describe  # noqa: PLC0415 - `audit --help` need not wait for it
     from penstock.core.audit.report_html import render_html  # noqa: PLC0415 - as above

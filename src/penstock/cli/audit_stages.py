@@ -40,7 +40,7 @@ def stage_lines(table: TableFindings) -> Sequence[str]:
 def _row_line(table: TableFindings, row: StagedRow) -> str:
     names = table.key or tuple("" for _ in row.key)
     key = ", ".join(f"{name} {text}".strip() for name, text in zip(names, row.key, strict=True))
-    doubt = f" or before: {' and '.join(row.unknown_in)} cannot tell" if row.unknown_in else ""
+    doubt = f" or before: {' and '.join(row.unknown_in)} no longer has it" if row.unknown_in else ""
     message = row.message
     if message is None:
         return f"{key}: wrong first in the {row.first_wrong}{doubt}; no message of it is kept"

@@ -46,10 +46,10 @@ def bench(
     ] = 2048,
     only: Annotated[list[str] | None, typer.Option("--only", metavar="PART", help="Measure one part alone.")] = None,
 ) -> None:
-    """Measure ourselves beside our peers, on real servers that are started for it and ended after it.
+    """Measure Penstock beside comparable tools, on real servers that are started for it and ended after it.
 
     CPU is that of whole process trees, user and system; the source and the broker
-    are counted to nobody. Prints a table and writes ./bench-NAME.svg and
+    count for neither side. Prints a table and writes ./bench-NAME.svg and
     ./bench-NAME.json; with --json it prints what is in the latter, and writes
     nothing. Needs some GB in the temporary directory (TMPDIR).
     """

@@ -30,17 +30,17 @@ def check(
         bool, typer.Option("--connect", help="Also ask the servers: are they there, fit, and do they take our logins?")
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Also show the SQL that the next loads would change tables of the sinks by")
+        bool, typer.Option("--plan", help="Also show the DDL that the next loads would run in the sinks")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what --plan finds as one JSON object")] = False,
 ) -> None:
     """Explain a config in words, or list everything that is wrong with it.
 
     With --connect it also verifies this machine and every server that the config
-    names: settings, grants, tables, reachability. With --plan it holds the source's
-    present tables against those of every sink, and shows the SQL that would make
-    them alike. It changes nothing, but for a small file that --connect writes to
-    the object store and deletes.
+    names: settings, grants, tables, reachability. With --plan it compares the
+    source's present tables with those of every sink, and shows the SQL that would
+    make them alike. It changes nothing, except for a small file that --connect
+    writes to the object store and deletes.
     """
     # Imported here so that `check --help` need not wait for Kafka's and DuckDB's libraries.
     from penstock.cli.explain import explain_pipeline  # noqa: PLC0415

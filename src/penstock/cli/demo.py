@@ -51,7 +51,7 @@ def demo(
     try:
         is_equal = run_demo(_DIRECTORY, DemoOptions(seconds=seconds), open_console(), source.value)
     except KeyboardInterrupt as error:
-        say_note("stopped; the next demo begins anew, with fresh data")
+        say_note("stopped; the next demo begins with fresh data")
         raise typer.Exit(_INTERRUPTED) from error
     if not is_equal:
         raise typer.Exit(1)

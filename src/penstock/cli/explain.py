@@ -30,9 +30,9 @@ _START = {
 }
 _WITHOUT_TRANSACTIONS = (
     "Without transactions, what a crash left in the topics is compared with what comes next, and not sent twice.",
-    "Without transactions, rows become visible one by one: readers may see a part of a transaction or of a copy.",
+    "Without transactions, rows become visible one by one: readers may see a part of a transaction or of a snapshot.",
     "Without transactions, only the lock keeps instances apart: what one sends that lost it stops the pipeline.",
-    "Without transactions, the state database says where the pipeline stands: keep it, or the pipeline starts anew.",
+    "Without transactions, the state database holds the position: keep it, or the pipeline has to start again.",
 )
 _BY_COMMAND = "by penstock police alone"
 _DELETES = {"hard": "go here too", "soft": "stay here, and _deleted_at says when"}

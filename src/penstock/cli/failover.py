@@ -29,15 +29,15 @@ def failover(
     to: Annotated[str, typer.Option("--to", metavar="HOST:PORT", help="The new master, promoted already.")],
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="gtid|heartbeat", help="How to find the place; by GTIDs if it has any."),
+        typer.Option("--by", metavar="gtid|heartbeat", help="How to find the position; by GTIDs if it has any."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
     """Let a source be read from a new master that has replicated from the old one.
 
-    It finds the place in the new master's log with everything before it that was
-    published, and nothing else; checks that nothing is skipped; commits it, and
-    says what it did. Where it cannot be sure it changes nothing and says why. No
+    It finds the position in the new master's log before which everything that was
+    published lies, and nothing else; checks that nothing is skipped; and commits it.
+    Where it cannot be sure it changes nothing and says why. No
     instance of the pipeline may run meanwhile. The file is left as it is: write
     the new host and port into it afterwards.
     """
@@ -52,7 +52,7 @@ def failover(
     from penstock.wiring.open import open_lock  # noqa: PLC0415
 
     if by not in {None, "gtid", "heartbeat"}:
-        message = f"--by {by} is no way to find a place"
+        message = f"--by {by} is no way to find a position"
         raise UsageError(message, "leave it out, or give gtid or heartbeat")
     spec = load(file)
     host, port = _address(to)
@@ -94,11 +94,11 @@ def report_lines(done: FailedOver, address: str, *, file: str, is_in_file: bool)
         by = f"heartbeat {heartbeat.serial}, and {heartbeat.transactions} transaction(s) after it that are the same"
     lines = [
         f"{done.source} goes on at {address}",
-        f"  old place  {place_in_words(done.before)}, on {done.server_before or 'a server that was not written down'}",
-        f"  new place  {place_in_words(done.after)}, on {done.server}",
-        f"  found by   {by}",
-        f"  after it   {done.behind} transaction(s) to be carried",
-        *(f"  note       {note}" for note in done.notes),
+        f"  old position  {place_in_words(done.before)}, on {done.server_before or 'an unknown server'}",
+        f"  new position  {place_in_words(done.after)}, on {done.server}",
+        f"  found by      {by}",
+        f"  after it      {done.behind} transaction(s) to be carried",
+        *(f"  note          {note}" for note in done.notes),
     ]
     if not is_in_file:
         lines.append(f"Now write {address} into {file}, as host and port of {done.source}.")

@@ -71,7 +71,7 @@ def faults(
     *,
     count: Annotated[int, typer.Option("--faults", min=1, help="How many faults, one after the other.")] = 200,
     seed: Annotated[
-        int | None, typer.Option(help="Decides order and chances; printed, so that a run can be had again.")
+        int | None, typer.Option(help="Decides order and chances; printed, so that a run can be repeated.")
     ] = (None),
     only: Annotated[list[str] | None, typer.Option("--only", metavar="FAULT", help="Only this kind of fault.")] = None,
     keep: Annotated[
@@ -85,7 +85,7 @@ def faults(
 
     A workload with known content runs all the while. After each fault everything
     that the source committed must be in Kafka once and in order per key, and
-    source and warehouse equal. Ends at the first fault behind which that is not
+    source and warehouse equal. Ends at the first fault after which that is not
     so, exit code 1, and keeps logs and data; Ctrl-C ends it with the table of what
     was tried, and with --keep the next run goes on there. A fault takes 5 to 90 seconds.
     """

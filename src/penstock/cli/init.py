@@ -30,11 +30,11 @@ class From:
     )
     host: Annotated[str | None, typer.Option(help="Its host.")] = None
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Its port.", show_default="its kind's")] = None
-    user: Annotated[str | None, typer.Option(help="Whom to log in as.")] = None
+    user: Annotated[str | None, typer.Option(help="The user to log in as.")] = None
     password_env: Annotated[
         str | None, typer.Option(metavar="NAME", help="The environment variable that holds the password.")
     ] = None
-    database: Annotated[str | None, typer.Option(help="Of PostgreSQL: which database.")] = None
+    database: Annotated[str | None, typer.Option(help="PostgreSQL only: the database.")] = None
     tables: Annotated[
         list[str] | None,
         typer.Option("--table", metavar="PATTERN", help="Tables: shop.orders or shop.*; repeat it."),
@@ -49,11 +49,11 @@ class To:
     path: Annotated[str | None, typer.Option(metavar="PATH", help="The DuckDB file.")] = None
     to_host: Annotated[str | None, typer.Option(help="The target PostgreSQL's host.")] = None
     to_port: Annotated[int, typer.Option(min=1, max=65535, help="Its port.")] = 5432
-    to_user: Annotated[str | None, typer.Option(help="Whom to log in there as.")] = None
+    to_user: Annotated[str | None, typer.Option(help="The user to log in there as.")] = None
     to_password_env: Annotated[
         str | None, typer.Option(metavar="NAME", help="The environment variable that holds that password.")
     ] = None
-    to_database: Annotated[str | None, typer.Option(help="Which database.")] = None
+    to_database: Annotated[str | None, typer.Option(help="The database.")] = None
 
 
 @app.command()
@@ -68,10 +68,10 @@ def init(
 ) -> None:
     """Write a pipeline's first file from some answers, and check it with its servers.
 
-    What an option says is not asked. Passwords are never asked for: the file names
-    the environment variables that hold them. Nothing is ever overwritten, and a
-    file that the servers do not allow yet stays, with what to do. Other targets,
-    and all else that a file may say, are in docs/targets.md and docs/run.md.
+    It asks only for what no option gives. It never asks for passwords: the file
+    names the environment variables that hold them. It never overwrites a file, and
+    keeps the new one if the servers refuse it, with what to do. For other targets
+    and keys see docs/targets.md and docs/run.md.
     """
     from penstock.config.first_file import render_first_file  # noqa: PLC0415 - --help need not wait for it
     from penstock.config.load import load, parse  # noqa: PLC0415

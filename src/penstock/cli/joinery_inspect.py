@@ -107,7 +107,7 @@ def explain_contents(standing: StandingJoin, contents: JoinContents) -> Iterator
     for given, held in zip(inputs, contents.inputs, strict=True):
         size = format_bytes(held.size_bytes)
         yield f"  holds  {given.name}: {held.rows} rows of {size} under {held.join_keys} join keys"
-    yield f"         {contents.remembered} join keys of rows whose own key does not tell them"
+    yield f"         {contents.remembered} join keys of rows whose own key does not identify them"
     yield f"  disk   {format_bytes(contents.disk_bytes)} of checkpoint, with changes that are kept to begin again from"
     for each in contents.hottest:
         key = show_key(standing.join_key_types, each.join_key)

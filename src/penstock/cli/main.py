@@ -35,19 +35,19 @@ _COMMANDS = {
     "init": "Write a pipeline's first file from some answers, and check it with its servers.",
     "run": "Run a pipeline until it is stopped; with --once, until it has caught up.",
     "check": "Explain a config; with --connect, verify servers, settings and grants.",
-    "status": "Show links, positions, lag per table, retention and what is not well, running or not.",
+    "status": "Show links, positions, lag per table, retention and problems, running or not.",
     "snapshot": "Read rows of tables again while live changes flow; pause, resume, cancel, show it.",
     "table": "Pause, resume, skip a change of, or drop one table at the links that load it.",
     "web": "Serve a pipeline's live page, metrics and health, running or not.",
-    "failover": "Let a source be read from a new master, at the place where we stand.",
+    "failover": "Let a source be read from a new master, at the position that the pipeline has reached.",
     "deadletters": "Show and replay what spolts could not process.",
     "joinery": "Show what joins read and make.",
     "snowflake": "Show or make the landing tables, streams and tasks of Snowflake sinks.",
-    "police": "Hold topics against the file's rules of retention, compaction and copies; correct what drifts.",
+    "police": "Compare topics with the file's rules of retention, compaction and replication; correct what differs.",
     "sql": "Query a sink, also while the pipeline runs.",
     "audit": "Compare targets with their sources, and name the rows that differ.",
     "schematizer": "Serve or show the registry of schemas.",
-    "bench": "Measure ourselves beside our peers on this machine.",
+    "bench": "Measure Penstock beside comparable tools on this machine.",
     "faults": "Break a pipeline part by part, and see that nothing is lost or doubled.",
     "dev": "Start and stop real servers on loopback for development.",
 }
@@ -171,8 +171,8 @@ def penstock(
 ) -> None:
     """Carry every committed change of MySQL, MariaDB or PostgreSQL through Kafka into a warehouse, on Spark.
 
-    Begin with "penstock demo". Then write a config with "penstock init FILE", try it
-    with "penstock check FILE --connect", and start it with "penstock run FILE".
+    Begin with "penstock demo". Then write a config with "penstock init FILE", check
+    it with "penstock check FILE --connect", and start it with "penstock run FILE".
     """
 
 

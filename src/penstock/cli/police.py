@@ -21,10 +21,10 @@ def police(
     apply: Annotated[bool, typer.Option("--apply", help="Change what can be changed; else nothing is.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
-    """Hold topics against the rules of the file: partitions, copies, retention and compaction.
+    """Compare topics with the rules of the file: partitions, replication, retention and compaction.
 
-    Without --apply nothing is changed. Nothing is ever taken away: what would delete
-    messages, or put them out of order, is told with what to type.
+    Without --apply nothing is changed. A change that would delete messages, or put
+    them out of order, is never made: it is shown with what to type.
     """
     from penstock.cli.console import say_note  # noqa: PLC0415 - --help must not wait
     from penstock.config.load import load  # noqa: PLC0415

@@ -66,7 +66,7 @@ class RegistryApi:
                 raise self._foreign(response.text)
             hint = "sign in with --user and --password-env, or --token-env" if response.status_code in _SIGN_IN else ""
             message = f"{answer.get('message')} ({answer['code']})"
-            raise PenstockError(message, hint or str(answer.get("hint")))
+            raise PenstockError(message, hint or str(answer.get("hint") or ""))
         return answer
 
     def _foreign(self, text: str) -> PenstockError:

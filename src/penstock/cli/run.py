@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -26,23 +27,27 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+_NEEDED_BY_LINKS = ("penstock.jobs.pipeline", "penstock.links.warehouse.sink", "penstock.spark.runner")
+
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(help="The pipeline's YAML file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline's YAML file.")],
     *,
     once: Annotated[
         bool, typer.Option("--once", help="Carry everything committed up to now, then exit with 0.")
     ] = False,
-    only: Annotated[str | None, typer.Option("--only", help="Run one link alone.", metavar="LINK")] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", help="Run one link alone, by its name in `penstock status`.", metavar="LINK")
+    ] = None,
     standby: Annotated[
         bool, typer.Option("--standby", help="While another instance runs, wait, and take over when it ends.")
     ] = False,
 ) -> None:
-    """Run a pipeline: capture, files, warehouse.
+    """Run a pipeline: capture changes into Kafka, write them to files, load them into targets.
 
-    Without --once it runs until Ctrl-C or SIGTERM, or until all sources have failed for good. Whatever
-    ends it, the next run goes on where the targets say this one stopped.
+    Without --once it runs until Ctrl-C or SIGTERM, or until all sources have failed
+    for good. Whatever ends it, the next run goes on from the targets' positions.
     """
     from penstock.cli.beginning_again import begin_again  # noqa: PLC0415 - --help must not wait for Spark
     from penstock.core.errors import SparkLostError  # noqa: PLC0415
@@ -63,6 +68,7 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
     from penstock.embedded.page import plan_page  # noqa: PLC0415
     from penstock.jobs.runner import PipelineRun  # noqa: PLC0415
     from penstock.spark.loss import telling_loss  # noqa: PLC0415
+    from penstock.spark.pandas_left_out import leave_out_pandas  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
     from penstock.wiring.spolts import require_spolts_load  # noqa: PLC0415
@@ -73,6 +79,7 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
     page = None if once else plan_page(file, spec)
     java()
     _prepare_home(spec)
+    leave_out_pandas(spec)
     _say_crash_point()
     with ExitStack() as stack:
         spark = stack.enter_context(closing(_Spark()))
@@ -82,6 +89,7 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
         spark.begin(spec)
         servers = _start_servers(spec, stack)
         wait_for_servers(servers.spec, say_note)
+        _import_links()
         session = spark.open(servers.spec)
         halted = _halted_at_loss(leadership, partial(kill_session, session))
         _start_page(page, stack)
@@ -142,6 +150,12 @@ def _halted_at_loss(leadership: Leadership, kill: Callable[[], None]) -> Event:
 
     leadership.at_loss(halt)
     return halted
+
+
+def _import_links() -> None:
+    """Import what links need while Spark's JVM starts: most of a second."""
+    for name in _NEEDED_BY_LINKS:
+        importlib.import_module(name)
 
 
 def _run_links(links: PipelineRun, session: SparkSession, services: _Services, halted: Event) -> None:
@@ -220,13 +234,17 @@ class _Spark:
     def open(self, spec: PipelineSpec) -> SparkSession:
         """The session, which knows the secrets of `spec` from now on."""
         from penstock.config.secrets import secret  # noqa: PLC0415
+        from penstock.embedded.beside import Beside  # noqa: PLC0415
         from penstock.spark.session import give_secrets  # noqa: PLC0415
+        from penstock.spark.warm_up import start_workers  # noqa: PLC0415
 
         self.begin(spec)
         if self._starting is not None:
             self._session, self._starting = self._starting.take(), None
         assert self._session is not None  # noqa: S101 - one of the two is there since `begin`
         give_secrets(self._session, {name: secret(name) for name in spec.secret_names()})
+        # What goes wrong here is left for the first real task to tell.
+        Beside(partial(start_workers, self._session), lambda _: None)
         return self._session
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ def restore(
     file: BackupFile,
     database: DatabaseOptions,
     *,
-    replace: Annotated[bool, typer.Option("--replace", help="Throw away what the database has.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Delete what the database has.")] = False,
 ) -> None:
     """Fill an empty database, of any kind, from FILE: all of it, or nothing. No service may run on it meanwhile."""
     from penstock.schematizer.storage.backup import restore as read  # noqa: PLC0415 - --help need not wait for it

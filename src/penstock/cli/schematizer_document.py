@@ -42,9 +42,9 @@ class TableOptions:
 class AnnotationOptions:
     """What is said of it."""
 
-    doc: Annotated[str | None, typer.Option(help='What it means; "" takes it away.')] = None
+    doc: Annotated[str | None, typer.Option(help='What it means; "" removes it.')] = None
     owner: Annotated[str | None, typer.Option(help='Who answers for it, an e-mail address; "" for nobody.')] = None
-    category: Annotated[str | None, typer.Option(help='What it belongs to; "" takes it away.')] = None
+    category: Annotated[str | None, typer.Option(help='What it belongs to; "" removes it.')] = None
     pii: Annotated[bool | None, typer.Option("--pii/--no-pii", help="Whether the column holds personal data.")] = None
 
 
@@ -55,12 +55,12 @@ def document(
     said: AnnotationOptions,
     *,
     author: Annotated[str, typer.Option(help="Who says so, for the history, where nobody signs in.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would change.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Document a table or a column, or many of them from a file, or list what lacks docs or an owner.
 
-    What changes is told, a line each. To say the same again changes nothing.
+    What changes is printed, a line each. The same input again changes nothing.
     """
     _require_one_purpose(what, said)
     if len(author) > _AUTHOR_CHARACTERS_MAX or not author.isprintable():

@@ -32,7 +32,7 @@ class ListenOptions:
         str,
         typer.Option(
             metavar="ADDRESSES",
-            help="TLS ends at a proxy with one of these addresses, which tells clients' own by X-Forwarded-For.",
+            help="TLS ends at a proxy with one of these addresses, which passes on the client's in X-Forwarded-For.",
         ),
     ] = ""
 

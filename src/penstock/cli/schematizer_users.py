@@ -84,9 +84,9 @@ def remove(
     name: UserName,
     *,
     users: UsersFile = _DEFAULT,
-    token_name: Annotated[str, typer.Option("--token", help="Take only this token away.")] = "",
+    token_name: Annotated[str, typer.Option("--token", help="Remove only this token.")] = "",
 ) -> None:
-    """Take a user away, or one of its tokens. A service that runs knows within a second."""
+    """Remove a user, or one of its tokens. A running service applies it within a second."""
     from penstock.schematizer.security.users_edit import remove_user  # noqa: PLC0415 - --help need not wait for it
 
     remove_user(users, name, token_name)

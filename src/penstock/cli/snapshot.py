@@ -37,7 +37,7 @@ class Rows:
         int, typer.Option("--rows-per-second", metavar="N", help="How many rows to read at most; 0 for no limit.")
     ] = 0
     full_refresh: Annotated[
-        bool, typer.Option("--full-refresh", help="Let targets empty the table first, also one that stopped there.")
+        bool, typer.Option("--full-refresh", help="Empty the table in targets first, even if a target refuses it.")
     ] = False
 
 
@@ -46,9 +46,11 @@ class Locks:
     """How rows are read: by default without a lock (MySQL and MariaDB know all three ways)."""
 
     blackhole: Annotated[
-        bool, typer.Option("--blackhole", help="Let the source copy rows into its own log, under short locks.")
+        bool, typer.Option("--blackhole", help="Make the source copy rows into its own log, under short locks.")
     ] = False
-    lock_ms: Annotated[int, typer.Option("--lock-ms", metavar="N", help="How long such a lock may last.")] = 200
+    lock_ms: Annotated[
+        int, typer.Option("--lock-ms", metavar="N", help="How many milliseconds a lock of --blackhole may last.")
+    ] = 200
     full_lock: Annotated[
         bool, typer.Option("--full-lock", help="Lock the table until all of it is read; it needs no primary key.")
     ] = False
@@ -58,9 +60,9 @@ class Locks:
 class Action:
     """What to do with snapshots that were asked for before."""
 
-    pause: Annotated[bool, typer.Option("--pause", help="Let what is under way wait.")] = False
-    resume: Annotated[bool, typer.Option("--resume", help="Let what was paused go on.")] = False
-    cancel: Annotated[bool, typer.Option("--cancel", help="End what is under way.")] = False
+    pause: Annotated[bool, typer.Option("--pause", help="Pause the tables' snapshots.")] = False
+    resume: Annotated[bool, typer.Option("--resume", help="Resume paused snapshots.")] = False
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the tables' snapshots.")] = False
     status: Annotated[bool, typer.Option("--status", help="Show how far snapshots are, or how they ended.")] = False
 
     @property
@@ -83,10 +85,10 @@ def snapshot(
 ) -> None:
     """Read rows of tables again, and publish them in their topics, while live changes go on.
 
-    The running pipeline does it, or the next one that is started: this command
-    asks for it and ends. Without --blackhole and --full-lock nothing is written to
-    the source and no row locked. A table that stopped, or that is new in the file,
-    goes on with it, from nothing.
+    The running pipeline does it, or the next run: this command asks for it and
+    ends. Without --blackhole and --full-lock nothing is written to the source and
+    no row is locked. A table that stopped, or is new in the file, starts over with
+    it: targets empty it first.
     """
     # Imported here so that `snapshot --help` need not wait for SQLAlchemy.
     from penstock.cli.snapshot_request import change_snapshots, request_snapshots  # noqa: PLC0415

@@ -38,9 +38,10 @@ def apply(file: ConfigFile) -> None:
 
 @app.command("rebuild")
 def rebuild(
-    file: ConfigFile, table: Annotated[str, typer.Argument(help="As the source names it, as in shop.orders.")]
+    file: ConfigFile,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="As the source names it, as in shop.orders.")],
 ) -> None:
-    """Make a table's stream and task anew. The task's next run merges all that may not be merged; nothing is lost."""
+    """Recreate a table's stream and task. The task's next run merges all that may be missing; nothing is lost."""
     from penstock.config.load import load  # noqa: PLC0415 - `--help` need not wait for it
     from penstock.wiring.landing_plans import rebuild_table  # noqa: PLC0415
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.config.specs import PipelineSpec
     from penstock.spark.session import SessionSpec
 
@@ -12,8 +14,8 @@ if TYPE_CHECKING:
 def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
     """Return how to start Spark for `spec`; jars are fetched first where this machine has them not.
 
-    What Delta tables need is loaded only where a sink is made of them, and Hadoop's
-    library for S3 only where they are there.
+    Spark's source for Kafka is loaded only where there are joins, what Delta tables need
+    only where a sink is made of them, and Hadoop's library for S3 only where they are there.
     """
     from penstock.config.places import lake_endpoint, lake_region, lake_url  # noqa: PLC0415 - PySpark is slow to import
     from penstock.config.secrets import secret  # noqa: PLC0415
@@ -25,9 +27,10 @@ def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
     from penstock.spark.delta.session import delta_settings, is_on_s3, store_settings  # noqa: PLC0415
     from penstock.spark.session import SessionSpec  # noqa: PLC0415
 
-    jars, conf = ensure_jars(JarSet.SPARK_KAFKA), dict(spec.spark.conf)
+    jars: tuple[Path, ...] = ()
+    conf = dict(spec.spark.conf)
     if spec.joins:
-        jars += (ensure_join_kernel(),)
+        jars += (*ensure_jars(JarSet.SPARK_KAFKA), ensure_join_kernel())
     lakes = [sink for sink in spec.sinks if isinstance(sink, DeltaSinkSpec)]
     if lakes:
         jars += ensure_jars(JarSet.SPARK_DELTA)

@@ -30,7 +30,9 @@ _JSON_ROWS_MAX = 100_000
 @app.command()
 def sql(
     file: ConfigFile,
-    statement: Annotated[str, typer.Argument(help="One SELECT, DESCRIBE, SHOW or EXPLAIN.", show_default=False)],
+    statement: Annotated[
+        str, typer.Argument(metavar="SQL", help="One SELECT, DESCRIBE, SHOW or EXPLAIN.", show_default=False)
+    ],
     *,
     sink: Annotated[str | None, typer.Option(help="The sink to ask; needed only if there are several.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per row.")] = False,

@@ -35,11 +35,12 @@ def status(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
-    """Show links, positions, lag and rows per table, binlog retention, and what is not well with the remedy.
+    """Show links, positions, lag and rows per table, binlog retention, and problems with their remedies.
 
     It reads the leader's lock and the state database, and asks the sources how
     far their logs reach, so it works while nothing runs and disturbs nothing
-    while something does. Exit code 0 means that it could tell, not that all is well.
+    while something does. Exit code 0 means that the status was read, not
+    that all is well.
     """
     # Imported here so that `status --help` need not wait for SQLAlchemy.
     from penstock.config.load import load  # noqa: PLC0415
@@ -188,7 +189,7 @@ def _print_problems(console: Console, status: PipelineStatus, problems: Sequence
             hint = f"penstock deadletters show FILE {link.link}"
             console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for (name, table_name), count in status.skipped.items():
-        note = f"{name}, {table_name}: {count:,} change(s) were passed over"
+        note = f"{name}, {table_name}: {count:,} change(s) were skipped"
         hint = f"penstock table FILE {table_name}"
         console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for table in status.tables:

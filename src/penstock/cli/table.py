@@ -33,15 +33,17 @@ def table(
     name: Annotated[str, typer.Argument(metavar="TABLE", help="A table of a source, as schema.name.")],
     action: Annotated[Action | None, typer.Argument(metavar="[ACTION]", help="pause, resume, skip or drop.")] = None,
     *,
-    link: Annotated[str | None, typer.Option("--link", help="At this link only, by default at all it is for.")] = None,
+    link: Annotated[
+        str | None, typer.Option("--link", help="Only at this link; by default at all that load the table.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Drop without asking.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
-    """Show how a table is, or have links that load it do something with it; the others go on.
+    """Show a table's requests and skipped changes; or pause, resume, skip or drop it in its targets.
 
-    pause lets it wait, and nothing is lost; resume lets it go on, or be tried again
-    at once; skip passes over the one change that the target refuses, and keeps it;
-    drop forgets how far it is loaded, until penstock snapshot FILE TABLE --full-refresh.
+    pause: its loads wait, and nothing is lost. resume: they go on, or are tried again
+    at once. skip: passes over the one change that the target refuses, and keeps it.
+    drop: ends its loads, until penstock snapshot FILE TABLE --full-refresh.
     The running pipeline does it within a second, or the next one that is started.
     """
     # Imported here so that `table --help` need not wait for SQLAlchemy.

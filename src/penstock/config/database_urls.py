@@ -8,7 +8,15 @@ from sqlalchemy import event, make_url
 from sqlalchemy.exc import ArgumentError
 
 from penstock.core.errors import UnavailableError, UsageError
-from penstock.core.sessions import POSTGRES_SESSION, mysql_query, mysql_statement, postgres_statement, require_kept
+from penstock.core.sessions import (
+    MYSQL_KEEPALIVE,
+    POSTGRES_KEEPALIVE,
+    POSTGRES_SESSION,
+    mysql_query,
+    mysql_statement,
+    postgres_statement,
+    require_kept,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
@@ -53,10 +61,12 @@ def pin_sessions(engine: Engine) -> None:
             if is_postgres:
                 cursor.execute(postgres_statement(POSTGRES_SESSION))
                 rows = [(name, POSTGRES_SESSION[name], found) for name, found in cursor.fetchall()]
+                cursor.execute(postgres_statement(POSTGRES_KEEPALIVE))
             else:
                 cursor.execute(mysql_statement())
                 cursor.execute(mysql_query())
                 rows = list(cursor.fetchall())
+                cursor.execute(MYSQL_KEEPALIVE)
             # Settings of a transaction that is rolled back are undone.
             connection.commit()
         except engine.dialect.loaded_dbapi.Error as error:

@@ -43,10 +43,10 @@ def _check_servers(servers: str) -> str:
 def _check_zookeeper(place: str) -> str:
     servers, slash, path = place.partition("/")
     if not _SERVERS.fullmatch(servers):
-        text = "should be host:port, or several of them with commas between, and a path behind them if you like"
+        text = "should be host:port, or several of them with commas between, and a path after them if you like"
         raise ValueError(text)
     if not _NODE_PATH.fullmatch(slash + path):
-        text = "should end with a path like /some/path, without a / behind it, or with none"
+        text = "should end with a path like /some/path, without a / after it, or with none"
         raise ValueError(text)
     return servers.replace(" ", "") + slash + path
 

@@ -107,7 +107,10 @@ def _link_schemas(pipeline: Mapping[str, object]) -> Iterator[Found]:
         if not isinstance(schema, str) or source is None:
             continue
         if schema.casefold().startswith("penstock"):
-            yield ("links", index, "schema"), "schemas that begin with penstock are for our own tables: give another"
+            yield (
+                ("links", index, "schema"),
+                "schemas that begin with penstock are for Penstock's own tables: give another",
+            )
         if one_schema(_patterns(source), _patterns(link)) is None:
             text = "takes the tables of one schema of the source, written without wildcards: name it in `tables`"
             yield ("links", index, "schema"), f"{text}, for example shop.*, here or of the source"

@@ -40,8 +40,8 @@ class Spec(BaseModel):
 
 
 _MEANINGS = {
-    "full": "yes; the server's certificate must be signed by an authority that we trust, and be for its host",
-    "ca": "yes; the server's certificate must be signed by an authority that we trust",
+    "full": "yes; the server's certificate must be signed by a trusted authority, and be for its host",
+    "ca": "yes; the server's certificate must be signed by a trusted authority",
     "none": "yes, but nobody looks at the server's certificate",
 }
 

@@ -56,7 +56,7 @@ def _transforms(where: Location, spolt: Mapping[str, object]) -> Iterator[Found]
     if len(outputs) > 1:
         yield (*where, "to"), "transforms write to one topic; use a spolt for each"
     for key in {"schema", "key"} & _mapping(outputs[0]).keys():
-        yield (*where, "to", 0, key), "transforms tell the schema and the key themselves: leave it out"
+        yield (*where, "to", 0, key), "transforms set the schema and the key themselves: leave it out"
 
 
 def _transforms_of_json(where: Location, spolt: Mapping[str, object], in_json: Sequence[object]) -> Iterator[Found]:

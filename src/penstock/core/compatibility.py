@@ -54,7 +54,7 @@ def reading_problems(reader: AvroSchema, writer: AvroSchema, reading: Reading = 
     try:
         return tuple(walk.compare(reader.root, writer.root, ""))
     except _EntangledError:
-        return ("the schemas are too entangled to be compared: it cannot be told whether all data can be read",)
+        return ("the schemas are too entangled to be compared: nobody can say whether all data can be read",)
 
 
 def mutual_problems(new: AvroSchema, old: AvroSchema, reading: Reading = Reading.EXACT) -> tuple[str, ...]:

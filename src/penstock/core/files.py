@@ -98,7 +98,7 @@ def file_schema(schema: TableSchema) -> pa.Schema:
     """
     for column in schema.columns:
         if column.name.casefold().startswith(META_PREFIX):
-            reason = f"names that begin with {META_PREFIX} are kept for our own columns"
+            reason = f"names that begin with {META_PREFIX} are kept for Penstock's own columns"
             raise TableStoppedError(str(schema.table), column.name, "its schema", reason, "rename the column")
     try:
         rows = arrow_schema(schema)

@@ -80,7 +80,7 @@ def schema_ids(values: pa.BinaryArray) -> Integers:
     found = [json_schema_id(value or b"") for value in values.to_pylist()]
     if None in found:
         index = found.index(None)
-        reason = f"message {index} of {len(found)} does not begin as a JSON message of ours, as the first does"
+        reason = f"message {index} of {len(found)} does not begin as Penstock's JSON messages do, and the first does"
         raise CorruptLogError(reason, _HINT)
     return np.array(found, np.int64)
 

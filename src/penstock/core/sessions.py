@@ -38,6 +38,18 @@ POSTGRES_SESSION: Mapping[str, str] = {
 }
 """Values are in the form in which PostgreSQL prints them."""
 
+POSTGRES_KEEPALIVE: Mapping[str, str] = {
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
+"""So a server ends a session, and gives up its locks, a minute after our host was lost, and not two hours later.
+
+Nothing of it holds for a socket of Unix, so it is not read back.
+"""
+MYSQL_KEEPALIVE = "SET SESSION wait_timeout = 600"
+"""MySQL has no such setting: a session that says nothing for so long is ended, and whoever wants one makes another."""
+
 MYSQL_SESSION: Mapping[str, str] = {
     "time_zone": "'+00:00'",
     # A limit on rows would cut every SELECT short, those of the catalog and of a copy too.

@@ -247,7 +247,7 @@ def next_locked_rows(rows: int, took_ms: float, lock_ms: int, rows_max: int) -> 
 def require_key(schema: TableSchema) -> None:
     """Raise UsageError for a table without a primary key: nobody could tell which of its rows changed meanwhile."""
     if not schema.key:
-        message = f"table {schema.table} has no primary key, by which a snapshot reads its rows and tells them apart"
+        message = f"table {schema.table} has no primary key, by which a snapshot reads its rows"
         hint = (
             f"type: penstock snapshot FILE {schema.table} --full-lock (MySQL and MariaDB: nobody writes to the table "
             "until all of it is read); or give it a key in the source: ALTER TABLE ... ADD PRIMARY KEY (...)"

@@ -118,7 +118,7 @@ def require_same(topic: str, expected: TopicState, found: tuple[str, int] | None
 def require_id(topic: str, before: str, now: str) -> None:
     """Raise PositionError if a topic has another id than before; "" where one is not known."""
     if before and now and before != now:
-        message = f"topic {topic} was deleted and made anew: its id was {before} and is {now}"
+        message = f"topic {topic} was deleted and recreated: its id was {before} and is {now}"
         raise PositionError(message, _LOST)
 
 
@@ -143,7 +143,7 @@ def require_count(topic: str, expected: TopicState, since: int, found: int) -> N
     if found > since:
         message = (
             f"topic {topic} has {found} messages after {_places(topic, expected)}, and this pipeline wrote {since} of "
-            f"them; each looks like one of ours, so somebody wrote them again"
+            f"them; each looks like one of this pipeline's, so somebody wrote them again"
         )
         raise PositionError(message, _FOREIGN)
 
@@ -154,7 +154,7 @@ def require_place(topic: str, partition: int, place: int, end: int | None) -> No
         message = f"{topic}/{partition} is gone, and was read up to offset {place}: the topic was deleted"
         raise PositionError(message, _LOST)
     if end is not None and end < place:
-        message = f"{topic}/{partition} ends at {end}, but was read up to {place}: it was made anew or cut short"
+        message = f"{topic}/{partition} ends at {end}, but was read up to {place}: it was recreated or cut short"
         raise PositionError(message, _LOST)
 
 

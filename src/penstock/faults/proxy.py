@@ -116,7 +116,7 @@ class Proxy:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cut: Sequence[asyncio.StreamWriter] = ()
     ) -> None:
         """Deliver what `reader` says; `cut` is what to reset where that is an answer to be cut off."""
-        with suppress(OSError, RuntimeError):
+        try:
             while chunk := await reader.read(_CHUNK_BYTES):
                 if cut and self._answers_to_cut:
                     self._answers_to_cut -= 1
@@ -129,6 +129,10 @@ class Proxy:
                 await writer.drain()
             await self._flowing.wait()
             writer.write_eof()
+        except (OSError, RuntimeError):
+            # Who was killed with something unread resets the connection: the other end must hear of it.
+            await self._flowing.wait()
+            _abort(writer)
         self._drop_closed()
 
     def _drop_closed(self) -> None:

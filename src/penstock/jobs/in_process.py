@@ -14,13 +14,14 @@ from penstock.core.errors import FencedError, PenstockError
 from penstock.jobs.capture_tasks import TailSlice
 from penstock.jobs.in_process_join import join_in_process
 from penstock.jobs.link import JoinWork, MessageWork, PlannedWork
+from penstock.jobs.message_following import read_messages
 from penstock.jobs.pipeline import plan_stages, run_pipeline
 from penstock.jobs.rounds import do_tasks
 from penstock.jobs.runner import PipelineRun
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.mirror import LinkCondition
-from penstock.wiring.open import open_pipeline_state, open_topic_log
+from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.warehouses import open_sinks
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _carry(spec: PipelineSpec, link: Link) -> None:
             case PlannedWork() as work:
                 _do(work)
             case MessageWork() as work:
-                _read(spec, work)
+                read_messages(spec, work, lambda _: False)
             case JoinWork() as work:
                 join_in_process(spec, work)
             case work:
@@ -113,10 +114,3 @@ def _do(work: PlannedWork) -> None:
     planner.fix_end()
     while planner.has_work():
         do_tasks(work, planner.plan())
-
-
-def _read(spec: PipelineSpec, work: MessageWork) -> None:
-    place = (work.topic, 0)
-    with closing(open_topic_log(spec)) as log:
-        for messages in log.read(*place, work.start, log.ends([place])[place]):
-            work.take(messages)

@@ -48,7 +48,7 @@ class JoinLink:
         record = publisher.record
         if record.generation > 1 and record.batch == NO_BATCH:
             # Its state was lost, or older than what the topic holds.
-            _log.warning("join is made anew from its topics", join=self.name, generation=record.generation)
+            _log.warning("join is made again from its topics", join=self.name, generation=record.generation)
         forget_older_states(self._pipeline, self.name, record.generation)
         return JoinWork(opened.job, opened.checkpoint, record.places, record.batch, publisher.has, self._take)
 

@@ -1,6 +1,6 @@
 """What a link is to whoever runs it: work in micro-batches, and a driver side that takes what came of each.
 
-Spark starts processes that import this module and nothing else of a link.
+Executors import this module and nothing else of a link.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Task(Protocol):
 
 
 class Planner(Protocol):
-    """Decides what the next micro-batch does. Lives in one process on the driver's machine."""
+    """Decides what the next micro-batch does, on the driver."""
 
     def fix_end(self) -> None:
         """Remember the end of the log as it is now, and never plan past it."""
@@ -47,10 +47,10 @@ class Planner(Protocol):
 
 
 class PlannerFactory(Protocol):
-    """Makes a planner; picklable, unlike the planner."""
+    """Makes a planner."""
 
     def __call__(self) -> Planner:
-        """Open a planner in the process that calls."""
+        """Open a planner."""
         ...
 
 
@@ -62,7 +62,7 @@ class PlannedWork:
     run at once. Those that read topics do not, and have a process to themselves or
     run one after the other, because they keep connections for the next one.
 
-    A run without an end calls `follow` behind each micro-batch, on the driver: it
+    A run without an end calls `follow` before each micro-batch, on the driver: it
     carries what comes by itself while that is little, and returns when it is more.
     """
 

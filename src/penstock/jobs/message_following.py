@@ -1,7 +1,7 @@
-"""Follows a topic of messages on the driver, as a loading link does once it has caught up.
+"""Takes the messages of a topic on the driver, as a loading link does.
 
-A micro-batch would bring a handful of messages from Spark's process to this one,
-several times a second, and nothing in it could be done side by side.
+Executors would bring a handful of messages from Spark's process to this one,
+several times a second, and nothing could be done with them side by side.
 """
 
 from __future__ import annotations
@@ -19,11 +19,24 @@ if TYPE_CHECKING:
     from penstock.jobs.link import MessageWork, Until
     from penstock.ports.topics import TopicLog
 
-MESSAGES_MAX = 500
+_MESSAGES_MAX = 500
 
 _WAIT_SECONDS = 0.5
 _LOOK_SECONDS = 10.0
 """How often it is asked whether brokers and topic are there, while nothing comes."""
+
+
+def read_messages(spec: PipelineSpec, work: MessageWork, until: Until) -> None:
+    """Take the messages that are there now, while `until` does not end the link. Raises as `follow_messages`."""
+    place = (work.topic, 0)
+    with closing(open_topic_log(spec)) as log:
+        end = log.ends([place]).get(place)
+        require_place(*place, work.start, end)
+        for messages in log.read(*place, work.start, end or 0):
+            for first in range(0, len(messages), _MESSAGES_MAX):
+                if until(0.0):
+                    return
+                work.take(messages[first : first + _MESSAGES_MAX])
 
 
 def follow_messages(spec: PipelineSpec, work: MessageWork, following: int, until: Until) -> None:
@@ -38,7 +51,7 @@ def follow_messages(spec: PipelineSpec, work: MessageWork, following: int, until
         with closing(open_topic_tail(spec, {place: following})) as tail:
             looked_at, pacing = time.monotonic(), Pacing(work.pace_seconds)
             while not until(0.0):
-                messages = [(offset, value) for _, offset, value in tail.take(MESSAGES_MAX, _WAIT_SECONDS)]
+                messages = [(offset, value) for _, offset, value in tail.take(_MESSAGES_MAX, _WAIT_SECONDS)]
                 now = time.monotonic()
                 if messages:
                     pacing.begin(now)

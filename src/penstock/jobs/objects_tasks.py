@@ -133,17 +133,15 @@ class ObjectsLinkPlanner:
         self._wakes_at = _next_sweep(pipeline)
         self._record: ObjectsRecord | None = None
         self._planned: ObjectsPlan | None = None
-        self._begins = True
 
     def fix_end(self) -> None:
         """Write all that there is: whoever asks for an end has stopped the captures before."""
         self._planner.stop_waiting()
         self._wakes_at = math.inf
-        self._begins = False
 
     def know(self, record: ObjectsRecord) -> None:
         """Plan from `record`, which whoever publishes has committed, in place of asking Kafka for it."""
-        self._record, self._begins = record, False
+        self._record = record
 
     def is_much(self) -> bool:
         """Whether what `has_work` has found is worth tasks on Spark, or more than a driver should hold in memory."""
@@ -159,19 +157,13 @@ class ObjectsLinkPlanner:
         return self._planner.starts(self._record or ObjectsRecord())
 
     def has_work(self) -> bool:
-        """Plan, and tell whether anything came of it, or old files are to be looked for.
-
-        The first time it has: nothing follows a log, by itself, but behind a micro-batch.
-        """
+        """Plan, and tell whether anything came of it, or old files are to be looked for."""
         if self._record is None:
             record = self._read_record()
             self._record = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
         now = time.monotonic()
         self._planned = self._planner.plan(self._record, now)
         if self._planned.ranges or self._planned.schema_changes:
-            return True
-        if self._begins:
-            self._begins = False
             return True
         if now < self._wakes_at:
             return False

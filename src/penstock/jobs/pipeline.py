@@ -57,7 +57,8 @@ def run_pipeline(run: PipelineRun, runner: Runner) -> None:
                 error = runner.run(run, stage, conditions)
                 first = first or error
             if run.once and run.only is None:
-                first = first or run_tasks_once(run.spec)
+                error = run_tasks_once(run.spec)
+                first = first or error
             if first is not None:
                 raise first
 

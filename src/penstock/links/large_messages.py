@@ -110,7 +110,9 @@ class WholeLog:
             raise CorruptLogError(message, error.hint) from error
         # Nothing else in the store is read because a message says so.
         if large.size_bytes > LARGEST_OBJECT_BYTES or not self._is_of(place[0], large):
-            message = f"the message of {where} is said to be {large.key[:200]} in the object store: it is none of ours"
+            message = (
+                f"the message of {where} is said to be {large.key[:200]} in the object store: Penstock did not write it"
+            )
             raise CorruptLogError(message, ONLY_PENSTOCK)
         try:
             content = self._store.get(large.key)

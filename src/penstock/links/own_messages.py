@@ -123,7 +123,7 @@ def read_change(
 ) -> tuple[str, DecodedChanges | None]:
     """Decode one message of a capture of `source`: why it cannot be one, or "" and the change."""
     if value is None:
-        return "it is a tombstone, of which we write none", None
+        return "it is a tombstone, and Penstock writes none", None
     try:
         message = pa.array([value], pa.binary())
         text = value_schema(int(schema_ids(message)[0]))

@@ -57,7 +57,7 @@ class Publisher(Protocol):
         `messages` are taken one at a time, so they need not fit into memory
         together; `record` is asked for when the last one is sent.
         Raises FencedError when a newer publisher exists, PositionError when a topic
-        was deleted or made anew under us, and UnavailableError when the outcome is
+        was deleted or recreated under us, and UnavailableError when the outcome is
         not known: open a new publisher and ask `position` then.
         """
         ...

@@ -53,8 +53,10 @@ def transfer(source: RemoteRegistry, target: RemoteRegistry) -> Transferred:
     if done.problems:
         listed = "\n".join(f"  {each}" for each in done.problems[:_TOLD_MAX])
         more = f"\n  and {len(done.problems) - _TOLD_MAX} more" if len(done.problems) > _TOLD_MAX else ""
-        message = f"{len(done.problems)} things are not as they were:\n{listed}{more}"
-        raise PenstockError(message, "clear up what is there under these ids or subjects, then do it again")
+        message = f"{len(done.problems)} differences between the two registries:\n{listed}{more}"
+        raise PenstockError(
+            message, "delete these ids or subjects in the registry that is written to, then run the same command again"
+        )
     return done
 
 

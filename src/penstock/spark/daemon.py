@@ -14,11 +14,12 @@ import sys
 
 from pyspark.daemon import manager
 
+from penstock.spark.pandas_left_out import is_left_out
+
 _TASKS = "pyspark.worker"
 # Clients are only imported here, never made: nothing that has threads may be forked.
 _NEEDED_BY_TASKS = (
     "httpcore",  # httpx imports it when it makes a client
-    "pandas",
     "pyarrow.compute",
     "penstock.adapters.registry.client",
     "penstock.adapters.state.store",
@@ -26,7 +27,7 @@ _NEEDED_BY_TASKS = (
     "penstock.jobs.objects_tasks",
     "penstock.links.objects.write",
     "penstock.links.spolts.process",
-    "penstock.spark.link_source",
+    "penstock.spark.link_tasks",
     "penstock.wiring.backlog",
     "penstock.wiring.files",
 )
@@ -34,6 +35,8 @@ _NEEDED_BY_TASKS = (
 
 def import_for_tasks() -> None:
     """Import what every task of ours needs."""
+    if not is_left_out():
+        importlib.import_module("pandas")
     for name in _NEEDED_BY_TASKS:
         importlib.import_module(name)
 

@@ -9,7 +9,7 @@ and dies of a few thousand of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 from py4j.protocol import Py4JJavaError
@@ -18,7 +18,8 @@ from pyspark.errors import PySparkException
 from penstock.core.errors import PenstockError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
 
 _log = structlog.get_logger()
@@ -37,14 +38,6 @@ _INTERRUPTIONS = (
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling Spark: java.lang.InterruptedException: "
 
 
-class TakeRows(Protocol):
-    """What a link does with the rows of a micro-batch."""
-
-    def __call__(self, rows: pa.Table) -> None:
-        """Take them, on the driver."""
-        ...
-
-
 @dataclass(slots=True)
 class Finisher:
     """Runs a link's driver side for each micro-batch and keeps the error that ended it.
@@ -53,13 +46,13 @@ class Finisher:
     query, and a failure to everybody else.
     """
 
-    take: TakeRows
+    take: Callable[[DataFrame], None]
     error: BaseException | None = None
 
     def __call__(self, frame: DataFrame, _batch: int) -> None:
-        """Take the rows of one micro-batch. Raises RuntimeError, of one line, for whatever goes wrong."""
+        """Take one micro-batch. Raises RuntimeError, of one line, for whatever goes wrong."""
         try:
-            self.take(frame.toArrow())
+            self.take(frame)
         except BaseException as error:  # noqa: BLE001 - it is kept, and told
             self.error = error
             raise RuntimeError(note_of(error)) from None

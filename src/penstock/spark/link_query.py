@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
 from penstock.jobs.link import JoinWork, MessageWork, PlannedWork
-from penstock.jobs.message_following import MESSAGES_MAX, follow_messages
+from penstock.jobs.message_following import follow_messages, read_messages
 from penstock.spark.finisher import Finisher
 from penstock.spark.join_query import JoinFinisher, start_join_query
-from penstock.spark.link_source import outcomes_by_part
-from penstock.spark.queries import FollowingQuery, start_link_query, start_topic_query
+from penstock.spark.planned_rounds import PlannedRounds
+from penstock.spark.queries import FollowingQuery, start_link_query
 from penstock.spark.stopping import Stopping
-from penstock.wiring.open import spark_kafka_options
 
 if TYPE_CHECKING:
     from threading import Event
 
-    import pyarrow as pa
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.config.specs import PipelineSpec
@@ -62,36 +59,22 @@ class LinkQuery:
 
     def _start_planned(self, place: QueryPlace, work: PlannedWork) -> StreamingQuery:
         stopping = Stopping(self._halted)
-
-        def take(rows: pa.Table) -> None:
-            work.take(chain.from_iterable(outcomes_by_part(rows)))
-            if work.follow is not None and not place.once:
-                work.follow(stopping.wait)
-
-        self._finisher = Finisher(take)
-        query = start_link_query(place, self.name, f"penstock.{work.reads}", work.planning, self._finisher)
-        return FollowingQuery(query, stopping)
+        self._finisher = Finisher(PlannedRounds(place, work, stopping))
+        return FollowingQuery(start_link_query(place, self.name, self._finisher), stopping)
 
     def _start_messages(self, place: QueryPlace, work: MessageWork) -> StreamingQuery:
         stopping = Stopping(self._halted)
 
-        def take(rows: pa.Table) -> None:
+        def take(_: DataFrame) -> None:
             if stopping.wait(0.0):
                 return
-            messages = [(row["offset"], row["value"]) for row in rows.sort_by("offset").to_pylist()]
-            work.take(messages)
-            if messages and not place.once:
-                # For as long as the query lives: Spark would bring all of it once more.
-                follow_messages(self._spec, work, messages[-1][0] + 1, stopping.wait)
+            if place.once:
+                read_messages(self._spec, work, stopping.wait)
+            else:
+                follow_messages(self._spec, work, work.start, stopping.wait)
 
-        options = {
-            **spark_kafka_options(self._spec),
-            "assign": json.dumps({work.topic: [0]}),
-            "startingOffsets": json.dumps({work.topic: {"0": work.start}}),
-            "maxOffsetsPerTrigger": str(MESSAGES_MAX),
-        }
         finisher = self._finisher = Finisher(take)
-        query = FollowingQuery(start_topic_query(place, self.name, options, finisher), stopping)
+        query = FollowingQuery(start_link_query(place, self.name, finisher), stopping)
 
         def end(error: BaseException) -> None:
             finisher.error = finisher.error or error

@@ -6,14 +6,11 @@ that the targets do not know better.
 
 from __future__ import annotations
 
-import pickle
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery
-
-from penstock.spark.link_source import MysqlDataSource, TopicsDataSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from penstock.jobs.link import PlannerFactory
     from penstock.spark.stopping import Stopping
 
 
@@ -32,10 +28,6 @@ _UNTRACKED = {
     "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
 }
 """Spark's own books of offsets and commits, which nobody reads, are kept in memory: docs/decisions/0032."""
-
-
-_LOOK_MILLISECONDS = 250
-"""How often Spark asks a topic for messages. From the first ones on it is not asked any more: its link follows it."""
 
 
 class FollowingQuery(StreamingQuery):
@@ -61,48 +53,21 @@ class QueryPlace:
     once: bool
 
 
-def register_sources(session: SparkSession) -> None:
-    """Make our data sources known to `session`."""
-    session.dataSource.register(MysqlDataSource)
-    session.dataSource.register(TopicsDataSource)
+def start_link_query(place: QueryPlace, link: str, carry: Callable[[DataFrame, int], None]) -> StreamingQuery:
+    """Start a query whose first micro-batch begins at once; once through, there is one.
 
-
-def start_link_query(
-    place: QueryPlace, link: str, format_: str, planning: PlannerFactory, finish: Callable[[DataFrame, int], None]
-) -> StreamingQuery:
-    """Start a query over one of our sources; `finish` gets each micro-batch's rows on the driver."""
-    frame = place.session.readStream.format(format_).option("planner", pickle.dumps(planning).hex()).load()
-    return _start(place, link, frame, finish, trigger_milliseconds=0)
-
-
-def start_topic_query(
-    place: QueryPlace, link: str, options: dict[str, str], finish: Callable[[DataFrame, int], None]
-) -> StreamingQuery:
-    """Start a query over Spark's Kafka source, committed messages only."""
-    frame = (
-        place.session.readStream.format("kafka")
-        .options(**{"kafka.isolation.level": "read_committed", "failOnDataLoss": "true", **options})
-        .load()
-        .select("offset", "value")
-    )
-    return _start(place, link, frame, finish, _LOOK_MILLISECONDS)
-
-
-def _start(
-    place: QueryPlace,
-    link: str,
-    frame: DataFrame,
-    finish: Callable[[DataFrame, int], None],
-    trigger_milliseconds: int,
-) -> StreamingQuery:
+    What is in it, nobody reads: `carry` knows from its target where to go on, plans and
+    runs jobs. So no Python process looks at a source or plans, and Spark's books say nothing.
+    """
+    frame = place.session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
     place.checkpoints.mkdir(parents=True, exist_ok=True)
     checkpoint = tempfile.mkdtemp(prefix=f"{link}-", dir=place.checkpoints)
     writer: DataStreamWriter = (
-        frame.writeStream.queryName(link).option("checkpointLocation", checkpoint).foreachBatch(finish)
+        frame.writeStream.queryName(link).option("checkpointLocation", checkpoint).foreachBatch(carry)
     )
     if place.once:
         return writer.trigger(availableNow=True).start()
-    return writer.options(**_UNTRACKED).trigger(processingTime=f"{trigger_milliseconds} milliseconds").start()
+    return writer.options(**_UNTRACKED).trigger(processingTime="0 seconds").start()
 
 
 def print_end(session: SparkSession, query: StreamingQuery) -> str:

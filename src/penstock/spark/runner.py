@@ -5,13 +5,15 @@ from __future__ import annotations
 from threading import Event
 from typing import TYPE_CHECKING
 
+from pyspark.java_gateway import ensure_callback_server_started
+
 from penstock.config.sinks import DeltaSinkSpec
 from penstock.core.errors import PenstockError
 from penstock.jobs.objects_tasks import OFFSETS_PER_TASK
 from penstock.spark.delta.open import open_lake_sink
 from penstock.spark.expressions import SparkExpressions
 from penstock.spark.link_query import LinkQuery
-from penstock.spark.queries import QueryPlace, register_sources
+from penstock.spark.queries import QueryPlace
 from penstock.spark.supervisor import Services, Supervisor
 from penstock.wiring.warehouses import open_sinks
 
@@ -35,7 +37,8 @@ class SparkRunner:
 
     def __init__(self, session: SparkSession, services: Services, halted: Event | None = None) -> None:
         """Run with `session`, by the servers that `services` keeps; once `halted` is set, nothing is written."""
-        register_sources(session)
+        # Each query needs it, several start side by side, and what makes it is for one thread.
+        ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001 - PySpark has no other way
         self.slots = session.sparkContext.defaultParallelism
         self._session = session
         self._services = services

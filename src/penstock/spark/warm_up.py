@@ -1,8 +1,9 @@
-"""A query that does nothing, for an instance that stands by.
+"""Work that does nothing, so that the first that does something finds all warm.
 
 The first query of a session takes seconds more than later ones: Spark loads its
 classes and starts the process from which Python workers are forked. An instance
-that stands by has that behind it when its turn comes.
+that stands by has that behind it when its turn comes, and one that begins has the
+process started while it opens what links need.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from penstock.spark.queries import QueryPlace, register_sources, start_link_query
+from penstock.spark.link_tasks import run_tasks
+from penstock.spark.queries import QueryPlace, start_link_query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.jobs.link import Task
 
 _SECONDS_MAX = 60
 
@@ -35,32 +36,19 @@ class _Nothing:
         yield from ()
 
 
-class _OneBatch:
-    """Plans one micro-batch of one task, and no more."""
-
-    def __init__(self) -> None:
-        self._planned = False
-
-    def fix_end(self) -> None:
-        """There is no log."""
-
-    def has_work(self) -> bool:
-        return not self._planned
-
-    def plan(self) -> Sequence[Task]:
-        self._planned = True
-        return [_Nothing()]
+def start_workers(session: SparkSession) -> None:
+    """Let Spark start what forks workers, which know the session's secrets then. Raises what Spark raises."""
+    run_tasks(session, [_Nothing()])
 
 
 def warm_up(session: SparkSession) -> None:
     """Run the query once through. What goes wrong is left for the first real query to tell."""
-    register_sources(session)
+
+    def carry(_frame: DataFrame, _batch: int) -> None:
+        start_workers(session)
+
     with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as directory, suppress(PySparkException):
         place = QueryPlace(session, Path(directory), once=True)
-        query = start_link_query(place, "warm-up", "penstock.topics", _OneBatch, _take)
+        query = start_link_query(place, "warm-up", carry)
         query.awaitTermination(_SECONDS_MAX)
         query.stop()
-
-
-def _take(frame: DataFrame, _batch: int) -> None:
-    frame.toArrow()

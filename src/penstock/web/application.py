@@ -96,7 +96,7 @@ def not_ready(watcher: Watcher) -> list[str]:
 
 
 def _answer(reasons: list[str], *, tells: bool) -> Response:
-    told = reasons if tells or not reasons else ["not well; who signs in is told why"]
+    told = reasons if tells or not reasons else ["not well; sign in to see why"]
     return PlainTextResponse("\n".join(told or ["ok"]) + "\n", 503 if reasons else 200)
 
 

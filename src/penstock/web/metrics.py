@@ -72,7 +72,7 @@ def _table_families(overview: Overview) -> Sequence[Family]:
     stopped = Family("penstock_table_stopped", "gauge", "1 if a link stopped the table.")
     paused = Family("penstock_table_paused", "gauge", "1 if somebody lets the table wait at a link.")
     dropped = Family("penstock_table_dropped", "gauge", "1 if somebody has dropped the table from a link's target.")
-    skipped = Family("penstock_table_skipped_total", "counter", "Changes of a table that were passed over.")
+    skipped = Family("penstock_table_skipped_total", "counter", "Changes of a table that were skipped.")
     for row in overview.tables:
         for link, cell in row.cells.items():
             labels = {"link": link, "table": row.table}
@@ -89,7 +89,7 @@ def _source_families(overview: Overview) -> Sequence[Family]:
     up = Family("penstock_source_up", "gauge", "1 if the source answers.")
     left = Family("penstock_source_retention_seconds", "gauge", "Time until log that is needed may be purged.")
     size = Family("penstock_source_log_bytes", "gauge", "Bytes of log that the source keeps.")
-    ahead = Family("penstock_source_lag_bytes", "gauge", "Bytes of the source's log behind our position.")
+    ahead = Family("penstock_source_lag_bytes", "gauge", "Bytes of the source's log ahead of the pipeline's position.")
     level = Family(
         "penstock_source_retention_level", "gauge", "0 where the log is kept, 1 a warning, 2 where it is gone."
     )

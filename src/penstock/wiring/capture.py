@@ -111,7 +111,7 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureReco
     kind = capture_kind(spec.source)
     with kind.look(spec) as look:
         identity = look.identity
-        begin = look.start_of_log() if broken_off is None else "the one before was broken off"
+        begin = look.start_of_log() if broken_off is None else "the one before was interrupted"
         snapshot_from = look.snapshot_from() if broken_off is None else None
     if not isinstance(begin, str):
         start_from_log(parts, begin, spec.epoch, identity)

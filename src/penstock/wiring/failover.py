@@ -85,7 +85,7 @@ def move_source(spec: PipelineSpec, source: str, host: str, port: int) -> Pipeli
         message = f'there is no source "{source}" in this pipeline'
         raise UsageError(message, f"its sources are: {', '.join(names)}")
     if spec.source(source).kind == "postgres":
-        message = f"{source} is a PostgreSQL database: its place is that of its slot, and there is none to be found"
+        message = f"{source} is a PostgreSQL database: its position is that of its slot, and there is nothing to find"
         hint = (
             f"write {host}:{port} into the file, as host and port of {source}; penstock status FILE then says whether "
             "the slot is there, and has all that was not published yet"
@@ -140,7 +140,7 @@ def _record(spec: CaptureSpec, log: TopicReader) -> CaptureRecord:
         raise PositionError(message, "it was never started: correct `host` and `port` in the file, and run it")
     record = CaptureRecord.from_mapping(committed)
     if record.is_snapshotting:
-        message = f"the initial snapshot of {spec.source_name} is not whole yet, so there is no place to go on from"
+        message = f"the initial snapshot of {spec.source_name} is not whole yet, so there is no position to go on from"
         raise PositionError(message, f"let it end; without its server, {START_ANEW}")
     return record
 
@@ -180,7 +180,7 @@ def _find_by_heartbeat(
     heartbeat, newest = mysql_source(spec.source).heartbeat, before.heartbeat
     if heartbeat is None or newest is None or not newest.serial:
         has = "no GTIDs and no heartbeat" if not before.gtids else "no heartbeat"
-        message = f"the position {before} has {has}: its place cannot be found in another log"
+        message = f"the position {before} has {has}: its position cannot be found in another log"
         hint = f"{START_ANEW}, of the new master; give its source a `heartbeat`, or switch GTIDs on"
         raise PositionError(message, hint)
     return find_by_heartbeat(connection, newest, heartbeat.table_id, spec.pipeline.pipeline, reading)
@@ -238,7 +238,7 @@ def _compare_tables(
     """Compare the tables of the new master with what the tracker has, where both are of the same place."""
     if found.behind.table_statements:
         count = found.behind.table_statements
-        return (f"tables were not compared: {count} statement(s) that change some lie behind the place",)
+        return (f"tables were not compared: {count} statement(s) that change some lie after the position",)
     known = table_catalog.tracker.describe([schema_change.table for schema_change in table_catalog.announced()])
     carried = sorted(known)
     there = set(read_table_ids(connection))

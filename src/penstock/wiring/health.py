@@ -179,7 +179,7 @@ def _audit_problems(status: PipelineStatus) -> Iterator[Problem]:
             yield Problem("error", subject, f"its audit failed, so nobody knows whether it is right: {each.why}", hint)
         elif each.state == "lagging":
             hint = "see what the target waits for: penstock status FILE; then audit again: penstock audit FILE"
-            yield Problem("warning", subject, f"its last audit could not tell: {each.why}", hint)
+            yield Problem("warning", subject, f"its last audit came to no result: {each.why}", hint)
         elif each.table == WHOLE and each.why:
             yield Problem("warning", subject, each.why, "audit again when that is put right: penstock audit FILE")
 

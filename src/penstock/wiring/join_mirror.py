@@ -33,8 +33,9 @@ class JoinMirror(KafkaMirror):
             self._inputs = tuple(sorted({stream.topic for stream in job.streams}))
         shapes = self._topics.shapes(self._inputs)
         if len(shapes) < len(self._inputs):
-            message = f"a topic of the join {self.name} is not there"
-            raise UnavailableError(message, "see what became of it")
+            gone = ", ".join(sorted(set(self._inputs).difference(shapes)))
+            message = f"the join {self.name} reads what does not exist: {gone}"
+            raise UnavailableError(message, "restore it, or correct the join's file: a deleted topic cannot be joined")
         places = [(topic, number) for topic, (_, count) in shapes.items() for number in range(count)]
         read = {} if record is None else record.places
         ends = self._topics.ends(places)

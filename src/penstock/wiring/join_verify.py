@@ -46,8 +46,8 @@ def _verify(spec: PipelineSpec, name: str, keys: int | None, salt: int) -> JoinV
         shapes = log.shapes(standing.outputs)
         gone = [topic for topic in standing.outputs if topic not in shapes]
         if gone:
-            message = f"the topic {gone[0]} of the join {name} is not there, so it cannot be folded by key"
-            raise UsageError(message, "see what became of it")
+            message = f"the topic {gone[0]} of the join {name} does not exist, so it cannot be compared"
+            raise UsageError(message, "restore it, or make the join again: give its output another `source`")
         own = [(topic, number) for topic in standing.outputs for number in range(shapes[topic][1])]
         begins, ends = log.begins(own), log.ends(own)
         topics = JoinTopics(

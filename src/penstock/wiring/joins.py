@@ -316,7 +316,7 @@ def _with_topics(
     for stream in job.streams:
         if stream.topic not in shapes:
             message = f"the topic {stream.topic}, which the join {job.name} reads, is not there"
-            raise UsageError(message, "see what became of it; a topic that is gone cannot be joined")
+            raise UsageError(message, "restore it, or correct the join's file: a deleted topic cannot be joined")
         topic_id, count = shapes[stream.topic]
         if read.record is not None and stream.topic in read.record.ids:
             require_id(stream.topic, read.record.ids[stream.topic], topic_id)

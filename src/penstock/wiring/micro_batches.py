@@ -52,9 +52,14 @@ def run_tasks_once(spec: PipelineSpec) -> PenstockError | None:
     first: PenstockError | None = None
     for sink in sinks_with_tasks(spec):
         due = TaskRound(spec, sink)
-        with closing(open_tasks(spec, sink)) as runs:
-            due.run(runs, time.monotonic())
-        first = first or next(iter(due.errors.values()), None)
+        try:
+            with closing(open_tasks(spec, sink)) as runs:
+                due.run(runs, time.monotonic())
+            error = next(iter(due.errors.values()), None)
+        except PenstockError as refused:
+            # A sink that is away holds up its own tasks.
+            error = refused
+        first = first or error
     return first
 
 

@@ -93,4 +93,6 @@ def require_fit_source(source: MysqlSourceSpec) -> None:
         message = f"{source.name} has no table {', '.join(each.pattern for each in missing)}"
         raise UsageError(message, "create it first, or correct `tables` of the source")
     for each in unseen:
-        _log.warning("tables may be hidden from us", source=source.name, tables=each.pattern, hint=each.grant)
+        _log.warning(
+            "tables may be hidden from the source's user", source=source.name, tables=each.pattern, hint=each.grant
+        )

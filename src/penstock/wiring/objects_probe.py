@@ -41,7 +41,7 @@ def probe_objects(objects: ObjectStore, pipeline: str) -> str:
     try:
         if objects.get(key) != _CONTENT:
             message = f"what was written as {key} is read back as something else"
-            raise UnfitServerError(message, "see whether a proxy or a cache is between us and the store")
+            raise UnfitServerError(message, "see whether a proxy or a cache is between Penstock and the store")
         if key not in objects.list(folder):
             message = f"{key} was written, and is not among the files below {folder}"
             raise UnfitServerError(

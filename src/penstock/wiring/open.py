@@ -363,7 +363,7 @@ def open_tracker(spec: PipelineSpec, source: SourceSpec) -> MysqlTracker:
     tracker = spec.tracker_of(source)
     if tracker is None:
         if len(spec.sources) > 1:
-            message = f"{source.name} was away when the pipeline started, and has no schema tracker yet"
+            message = f"{source.name} could not be reached when the pipeline started, and has no schema tracker yet"
             raise UsageError(message, "when it answers, end the pipeline and start it again: penstock run FILE")
         message = "schema tracker"
         raise _not_started(message)

@@ -27,7 +27,7 @@ _PERIOD_SECONDS: Final = 2.0
 class RefreshMirror(BackgroundThread):
     """Tells of snapshots."""
 
-    waits = "the schematizer is not told of snapshots"
+    waits = "the Schematizer does not get the state of snapshots"
     pause_seconds = 15.0
     stop_seconds = 5.0
 

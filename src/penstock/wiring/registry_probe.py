@@ -39,5 +39,5 @@ def probe_registry(spec: SchematizerSpec, timeout_seconds: float) -> None:
         message = f"the Schematizer at {spec.url} answers with status {answer.status_code}"
         raise UnavailableError(message, "see what it says, and whether its database runs")
     if not answer.is_success:
-        message = f"{spec.url}{_PATH} answers with status {answer.status_code}; a Schematizer would tell its level"
+        message = f"{spec.url}{_PATH} answers with status {answer.status_code}; a Schematizer answers with 200"
         raise UnfitServerError(message, "check schematizer.url")

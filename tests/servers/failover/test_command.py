@@ -59,7 +59,7 @@ def test_an_operator_fails_a_source_over(
         assert "write it as HOST:PORT" in nowhere.stderr
         assert done.returncode == 0, done.stderr
         assert f"{case.source} goes on at {to}" in done.stdout
-        assert "after it   2 transaction(s) to be carried" in done.stdout
+        assert "after it      2 transaction(s) to be carried" in done.stdout
         assert "1 table(s) compared: all are as they were on the old master" in done.stdout
         assert f"Now write {to} into {file}" in done.stdout
         told = json.loads(again.stdout)

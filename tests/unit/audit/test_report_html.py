@@ -43,7 +43,7 @@ def test_each_stage_is_a_line_and_each_wrong_row_names_where_it_is_wrong_first()
         "later is not compared: it is new",
         "<code>&lt;i&gt;</code><td>topic<td><code>shop.&lt;orders&gt;/1 offset 40211 (u)</code>",
         "<code>mysql-bin.000017:9931</code>",
-        "<code>8, NULL</code><td>target; files cannot tell<td>none is kept",
+        "<code>8, NULL</code><td>target; files no longer has it<td>none is kept",
     ):
         assert said in page
     assert not any(tag in page for tag in ("<b>", "<u>", "<i></", "<orders>"))

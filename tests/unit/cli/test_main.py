@@ -138,7 +138,7 @@ def test_ctrl_c_in_the_demo_says_that_a_rerun_begins_anew(monkeypatch: pytest.Mo
     result = CliRunner().invoke(frame.app, ["demo"])
 
     assert result.exit_code == 130
-    assert result.stderr == "stopped; the next demo begins anew, with fresh data\n"
+    assert result.stderr == "stopped; the next demo begins with fresh data\n"
 
 
 def test_a_defect_leaves_its_traceback_in_a_file(run_raising: RunRaising) -> None:

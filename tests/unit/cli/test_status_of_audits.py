@@ -76,7 +76,7 @@ def test_an_audit_that_failed_is_an_error_and_a_target_that_lagged_a_warning(spe
 
     assert said(spec) == [
         ("error", LINK, "its audit failed, so nobody knows whether it is right: h is away"),
-        ("warning", f"{LINK}, shop.a", "its last audit could not tell: w"),
+        ("warning", f"{LINK}, shop.a", "its last audit came to no result: w"),
     ]
 
 

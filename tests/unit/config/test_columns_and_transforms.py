@@ -145,7 +145,7 @@ def test_mistakes_of_columns_are_told_with_their_line(columns: str, said: str) -
 @pytest.mark.parametrize(
     ("transform", "said"),
     [
-        ("filter: total >", "line 13: spolts.0.transforms.0.filter: the condition 'total >' lacks something behind >"),
+        ("filter: total >", "line 13: spolts.0.transforms.0.filter: the condition 'total >' lacks something after >"),
         (
             "filter: a = 1\n        drop: b",
             "should have one key of filter, keep, drop, rename, mask, hash, expression, lookup",
@@ -175,7 +175,7 @@ def test_a_spolt_has_a_function_or_transforms(more: str, said: str) -> None:
 def test_transforms_tell_schema_and_key_themselves() -> None:
     text = (PIPELINE % ("", FILTER)).replace("to: contacts", "to: {topic: contacts, key: id}")
 
-    with pytest.raises(ConfigError, match=r"to\.0\.key: transforms tell the schema and the key themselves"):
+    with pytest.raises(ConfigError, match=r"to\.0\.key: transforms set the schema and the key themselves"):
         parse(text, "shop.yaml", Path("/etc/penstock"))
 
 

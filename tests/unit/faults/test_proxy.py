@@ -21,6 +21,7 @@ class Echo:
 
     def __init__(self) -> None:
         self.heard = b""
+        self.ended = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
@@ -44,6 +45,8 @@ class Echo:
                     connection.sendall(said)
             except OSError:
                 return
+            finally:
+                self.ended.set()
 
 
 @pytest.fixture
@@ -74,6 +77,19 @@ def _talk(proxy: Proxy) -> None:
         while _ask(connection, b"hello"):
             time.sleep(0.01)
         raise ConnectionError
+
+
+def test_the_server_hears_of_a_client_that_was_killed_with_something_unread(echo: Echo, proxy: Proxy) -> None:
+    connection = _connect(proxy)
+    connection.sendall(b"hello")
+    while echo.heard != b"hello":
+        time.sleep(0.01)
+    time.sleep(0.1)
+
+    # What was not read makes the kernel say a reset, and no end.
+    connection.close()
+
+    assert echo.ended.wait(5)
 
 
 def test_a_whole_proxy_passes_everything_on(proxy: Proxy) -> None:

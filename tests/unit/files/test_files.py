@@ -198,7 +198,7 @@ def test_an_update_in_a_table_without_a_key_needs_both_images() -> None:
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (Column("__PENSTOCK_op", NAME.type, nullable=True), "kept for our own columns"),
+        (Column("__PENSTOCK_op", NAME.type, nullable=True), "kept for Penstock's own columns"),
         (Column("area", UnsupportedType("polygon"), nullable=True), "no Arrow type carries polygon"),
     ],
 )

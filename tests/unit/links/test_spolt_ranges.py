@@ -78,7 +78,7 @@ def test_a_new_topic_of_a_table_waits_until_the_old_one_is_read_to_its_end(topic
     ("record", "told"),
     [
         (SpoltRecord({("t", 0): 9}), "ends at 2, but was read up to 9"),
-        (SpoltRecord({("t", 0): 1}, {"t": "another"}), "was deleted and made anew"),
+        (SpoltRecord({("t", 0): 1}, {"t": "another"}), "was deleted and recreated"),
         (SpoltRecord({("gone", 0): 1}), "gone/0 is gone"),
     ],
 )

@@ -136,7 +136,7 @@ def test_another_row_behind_the_heartbeat_is_noticed(log_writer: type[LogWriter]
     assert mark.transactions == 2
     finder = HeartbeatPlace(mark, HeartbeatWatch(BEATS, "p", None))
 
-    with pytest.raises(LogError, match="they are not those that we have read"):
+    with pytest.raises(LogError, match="they are not those that were read"):
         take_all(finder.take, scan(write_log(log_writer(), seed, strange=10), grouping))
 
 

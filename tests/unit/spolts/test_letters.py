@@ -49,7 +49,7 @@ def test_what_is_no_dead_letter_is_told_with_its_place(spoiled: str) -> None:
     headers = Letter(RawMessage("t", 0, 0, 0, None, b""), "s", "e", 0).headers()
     left = tuple(header for header in headers if header[0] != spoiled)
 
-    with pytest.raises(ValueError, match="letters/0 offset 7 is no dead letter of ours"):
+    with pytest.raises(ValueError, match="letters/0 offset 7 is no dead letter of Penstock's"):
         Letter.read(RawMessage("letters", 0, 7, 0, None, b"", left))
 
 

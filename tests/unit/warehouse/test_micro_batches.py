@@ -196,8 +196,8 @@ def test_the_sql_of_a_stream_is_what_every_warehouse_takes() -> None:
     old, end = behind.format("bin.1", "7"), behind.format("it''s", "9")
     some = "COALESCE(SUM(CASE WHEN {} THEN 1 ELSE 0 END), 0)"
     counts = [some.format(each) for each in ('"_file" IS NULL OR "_pos" IS NULL', f"NOT {old}", f"NOT {end}")]
-    texts = 'CAST("_file" AS VARCHAR), CAST("_pos" AS VARCHAR) FROM "app"."events" AS s'
-    there, newest = '"_file" IS NOT NULL AND "_pos" IS NOT NULL', 's."_file" DESC, s."_pos" DESC LIMIT 1'
+    texts = 'CAST(t."_file" AS VARCHAR), CAST(t."_pos" AS VARCHAR) FROM "app"."events" AS t'
+    there, newest = '"_file" IS NOT NULL AND "_pos" IS NOT NULL', 't."_file" DESC, t."_pos" DESC LIMIT 1'
     assert queries == [
         f"SELECT {texts} WHERE {there} ORDER BY {newest}",
         f'SELECT {", ".join(counts)}, \'1:2:3\' FROM "app"."events"',

@@ -19,10 +19,10 @@ ACCOUNT = SnowflakeAccount("acme", None, 443, "https", "PENSTOCK", "SHOP", "LOAD
         (90073, UnavailableError, "raise its quota"),
         (3001, RefusedStatementError, "grant LOADER what the error names (CREATE SCHEMA ON DATABASE SHOP"),
         (2003, RefusedStatementError, "USAGE ON WAREHOUSE LOAD_WH"),
-        (1003, RefusedStatementError, "see what the error names"),
+        (1003, RefusedStatementError, "correct what the error names"),
         (625, ConflictError, "no other pipeline"),
         (390100, SinkError, "look at account, user, role"),
-        (100051, RefusedStatementError, "see what the error names"),
+        (100051, RefusedStatementError, "correct what the error names"),
     ],
 )
 def test_a_number_of_snowflake_is_an_error_with_what_to_do(number: int, kind: type[PenstockError], hint: str) -> None:

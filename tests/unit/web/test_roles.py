@@ -189,7 +189,7 @@ def test_nobody_reads_anything_without_signing_in_but_whether_it_is_well(shop: S
 
     assert {answer.status_code for answer in (*refused.values(), wrong)} == {401}
     assert all(answer.headers["www-authenticate"].startswith("Basic ") for answer in refused.values())
-    assert (health.status_code, health.text) == (503, "not well; who signs in is told why\n")
+    assert (health.status_code, health.text) == (503, "not well; sign in to see why\n")
 
 
 def test_where_everybody_may_read_who_signs_in_may_act(shop: Shop) -> None:

@@ -124,7 +124,7 @@ def _hint_about_a_table(error: duckdb.Error) -> str:
     """Say what to do about an error that is about the tables of a statement; "" for one of the file."""
     at_commit = _OF_THE_FILE_WORDS.search(str(error))
     if isinstance(error, duckdb.ConstraintException) or (at_commit and _CONSTRAINT.search(str(error))):
-        return "drop the constraint or unique index that it names, which is not ours"
+        return "drop the constraint or unique index that it names, which Penstock did not make"
     if is_short_of_memory(error):
         return "if that stays, leave columns, or the table, out of what the link carries"
     if at_commit:

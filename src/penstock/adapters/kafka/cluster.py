@@ -124,7 +124,7 @@ def explain(error: KafkaException | KafkaError, doing: str) -> PenstockError:
     code = cause.code()
     if code in _FENCED:
         return DisplacedError(
-            f"Kafka refused us while {doing}: somebody else has taken over",
+            f"Kafka refused access while {doing}: another producer has taken over",
             f"{STOP_ONE}; this one has published nothing since",
         )
     if code in _REFUSED:
@@ -134,7 +134,9 @@ def explain(error: KafkaException | KafkaError, doing: str) -> PenstockError:
     if code in _NOT_LET_IN:
         hint = "check user, password and mechanism of kafka.security"
     if code == KafkaError._SSL:  # noqa: SLF001 - as above
-        hint = "check ca_file of kafka.security, and that brokers have certificates for the addresses they tell"
+        hint = (
+            "check ca_file of kafka.security, and that brokers have certificates for the addresses that they advertise"
+        )
     return UnavailableError(f"Kafka failed {doing}: {cause.str()}", hint)
 
 

@@ -106,7 +106,7 @@ def _judge(error: KafkaError, message: Message) -> None:
         text = f"{message.topic()}/{message.partition()} no longer holds the offset to go on from: {error.str()}"
         raise PositionError(
             text,
-            f"the topic was deleted or made anew, or its retention removed what this link had not read: {START_ANEW}",
+            f"the topic was deleted or recreated, or its retention removed what this link had not read: {START_ANEW}",
         )
     if not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
         raise explain(error, f"reading {message.topic()}")

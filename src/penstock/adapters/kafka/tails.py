@@ -112,7 +112,7 @@ class TopicTails:
             offset, *there = found[0]
             if tuple(there) != tuple(messages[passed]):
                 topic, partition = place
-                fault = "behind the checkpoint should be what this pipeline publishes next, and this is something else"
+                fault = "after the checkpoint should be what this pipeline publishes next, and this is something else"
                 raise foreign_message(topic, partition, offset, fault)
             found.popleft()
             passed += 1

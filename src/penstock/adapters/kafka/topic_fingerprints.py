@@ -160,7 +160,7 @@ class TopicFingerprints:
         """Without a record there must have been no link."""
         if fingerprint.number:
             message = f"{self._position_topic} has no position, although its link has published before"
-            raise PositionError(message, f"the topic was deleted or made anew: restore it, or {START_ANEW}")
+            raise PositionError(message, f"the topic was deleted or recreated: restore it, or {START_ANEW}")
 
     def _ends(self, places: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """Where partitions end, once what was published there is decided."""

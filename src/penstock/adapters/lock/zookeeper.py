@@ -131,12 +131,12 @@ class ZookeeperLock:
         """Kazoo's connection changed its state."""
         self._changed.set()
         if state != KazooState.CONNECTED:
-            self._lose(f"the connection to ZooKeeper at {self._place.servers} broke off")
+            self._lose(f"the connection to ZooKeeper at {self._place.servers} was lost")
 
     def _take_event(self, _event: object) -> None:
         """Our own node changed: the session behind it is over, or an operator or another program touched it."""
         self._changed.set()
-        self._lose(f"our node under {self._path} in ZooKeeper was deleted or changed")
+        self._lose(f"this instance's node under {self._path} in ZooKeeper was deleted or changed")
 
     def _wake(self, _event: object) -> None:
         self._changed.set()

@@ -24,7 +24,7 @@ _BY_WORDS: Final = (
         LogError,
         "give this pipeline a server_id that no replica and no other pipeline has",
     ),
-    ("could not find next log", LogError, f"the log was reset while we read it: {START_ANEW}"),
+    ("could not find next log", LogError, f"the log was reset while it was read: {START_ANEW}"),
     ("binary log is not open", UnfitServerError, "start the server with log_bin"),
 )
 
@@ -48,7 +48,7 @@ def explain_dump(message: ServerMessage, server: MysqlServer, position: BinlogPo
         return UnavailableError(said, "check the server's error log, and try again")
     if "could not find first log" in text or "purged" in text:
         return _explain_missing(said, server, position)
-    hint = "this is no place between two events of the server's log, which may have been reset"
+    hint = "this position is not between two events of the server's log, which may have been reset"
     return LogError(said, f"{hint}: {START_ANEW}")
 
 

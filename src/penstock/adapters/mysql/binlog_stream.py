@@ -261,4 +261,4 @@ def _lost(server: MysqlServer, why: str) -> UnavailableError:
 
 def _garbled(server: MysqlServer, why: str) -> CorruptLogError:
     message = f"{server} sent {why} in its binlog stream"
-    return CorruptLogError(message, "check the network between us and the server, and try again")
+    return CorruptLogError(message, "check the network between Penstock and the server, and try again")

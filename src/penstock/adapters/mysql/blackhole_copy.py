@@ -23,7 +23,7 @@ from penstock.adapters.mysql.history import end_of_log
 from penstock.adapters.mysql.key_order import is_behind, is_up_to, read_cursor, write_cursor
 from penstock.adapters.mysql.printed_rows import rows_expected, stream_rows
 from penstock.adapters.mysql.table_lock import lock_is_held
-from penstock.adapters.mysql.write_locks import is_denied
+from penstock.adapters.mysql.write_locks import LOST_SECONDS, is_denied
 from penstock.core.errors import UnavailableError, UnfitServerError, UsageError
 from penstock.core.mysql.statements.describe import is_system_versioned
 from penstock.core.mysql.types.text_values import select_expression
@@ -212,6 +212,7 @@ class BlackholeCopier:
     @contextlib.contextmanager
     def _locked(self, table: TableId, copy: TableId) -> Iterator[None]:
         try:
+            ask(self._connection, f"SET SESSION wait_timeout = {LOST_SECONDS}")
             ask(self._connection, f"LOCK TABLES {quote_table(table)} READ, {quote_table(copy)} WRITE")
         except UnfitServerError as error:
             if not is_denied(error):
@@ -226,6 +227,7 @@ class BlackholeCopier:
         finally:
             with contextlib.suppress(UnavailableError):
                 ask(self._connection, "UNLOCK TABLES")
+                ask(self._connection, "SET SESSION wait_timeout = DEFAULT")
 
     def _make(self, copy: TableId, schema: TableSchema) -> None:
         """Make the copy of `schema` anew: the same columns, and no keys, defaults or expressions."""
@@ -285,7 +287,7 @@ class BlackholeCopier:
             message = f"{server} is read-only, and --blackhole writes"
             raise UnfitServerError(message, f"read from the server that is written to, {other}")
         if str(row_format).upper() != "ROW" or not int(is_logged):
-            message = f"{server} logs statements of ours in the format {row_format}, and --blackhole needs the rows"
+            message = f"{server} logs Penstock's statements in the format {row_format}, and --blackhole needs the rows"
             raise UnfitServerError(message, f"SET GLOBAL binlog_format = 'ROW', {other}")
         if is_system_versioned(schema):
             message = f"{schema.table} keeps its history, which cannot be copied"
@@ -297,7 +299,7 @@ class BlackholeCopier:
             f"GRANT CREATE, DROP, INSERT, SELECT, LOCK TABLES ON {quote(COPIES_SCHEMA)}.* TO {user}; "
             f"GRANT SELECT, LOCK TABLES ON {quote(table.schema)}.* TO {user}; or take the snapshot without --blackhole"
         )
-        return UnfitServerError(f"--blackhole needs privileges that we lack: {error.message}", hint)
+        return UnfitServerError(f"--blackhole needs privileges that its user lacks: {error.message}", hint)
 
     def _drop(self, copy: TableId) -> None:
         ask(self._connection, f"DROP TABLE IF EXISTS {quote_table(copy)}")

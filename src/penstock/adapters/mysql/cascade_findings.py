@@ -31,7 +31,7 @@ def cascade_findings(
         what = f"rows that the server deletes or changes with those of {found.parent} ({rules}) are not in the binlog"
         first = f"the first such change of {found.parent} stops {found.child}"
         if found.child in has_key:
-            yield Finding("ok", subject, f"{what}: {found.child} is read again behind each such change")
+            yield Finding("ok", subject, f"{what}: {found.child} is read again after each such change")
         elif rereads:
             hint = "give it a primary key, by which its rows can be read again, or leave the table out"
             yield Finding("warning", subject, f"{what}, and {found.child} has no primary key: {first}", hint)

@@ -145,4 +145,6 @@ def explain(error: pymysql.err.MySQLError, server: MysqlServer) -> PenstockError
     if code in _WORTH_A_RETRY:
         hint = "try again; if it comes again, look for long statements and locks on the server"
         return UnavailableError(f"{server} gave up on a statement: {error.args[-1]}", hint)
-    return UnfitServerError(f"{server} refused a statement: {error}", "check the server's version and our grants")
+    return UnfitServerError(
+        f"{server} refused a statement: {error}", "check the server's version and the grants of the user"
+    )

@@ -62,7 +62,7 @@ def require_known(connection: pymysql.Connection, position: BinlogPosition) -> N
         executed = ask(connection, "SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
         includes = _reaches(str(executed), position.gtids)
     if not includes:
-        says = f"it has executed '{str(executed)[:_SHOWN]}', and before our position were '{position.gtids[:_SHOWN]}'"
+        says = f"it has executed '{str(executed)[:_SHOWN]}', and the position is after '{position.gtids[:_SHOWN]}'"
         raise _begun_anew(server, position, says, "" if flavour == "mysql" else _OR_DELETED)
 
 

@@ -42,7 +42,7 @@ def require_not_behind(connection: pymysql.Connection, table: TableId, pipeline:
     if 0 < found < serial:
         message = (
             f"the heartbeat of {pipeline} in {table} of {server_of(connection)} went back: it is {found}, and what "
-            f"came behind {serial} was published"
+            f"came after {serial} was published"
         )
         hint = (
             "the server was restored from a backup: its tables lack changes that were published, so start a new "

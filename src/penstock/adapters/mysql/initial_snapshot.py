@@ -262,8 +262,8 @@ class MysqlInitialSnapshot:
 
     def _changed(self, table: TableId) -> _ChangedError:
         return _ChangedError(
-            f"table {table} was altered or renamed while the copy at {self.position} was made",
-            "another copy is made at the next start, best while no tables are changed; what was published begins anew",
+            f"table {table} was altered or renamed while the initial snapshot at {self.position} was made",
+            "it is made again from its beginning at the next start: alter no tables until it is whole",
         )
 
     def _stopped(self, table: TableId, column: str, reason: str, hint: str) -> TableStoppedError:

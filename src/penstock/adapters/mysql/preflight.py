@@ -57,7 +57,7 @@ _SETTINGS = (
         "without it a definition that was changed behind the log (SET sql_log_bin=0) is not seen where only names of "
         "columns, labels of ENUM and SET, or the primary key differ",
     ),
-    _Setting("binlog_checksum", "CRC32", "warning", "with it damage to the log on its way to us is noticed"),
+    _Setting("binlog_checksum", "CRC32", "warning", "with it damage to the log on its way from the server is noticed"),
     _Setting("gtid_strict_mode", "ON", "warning", "with it positions can be found again on a new master", "mariadb"),
     _Setting("gtid_mode", "ON", "warning", "with it positions can be found again on a new master", "mysql"),
 )
@@ -169,7 +169,7 @@ def _retention_finding(variables: Mapping[str, str]) -> Finding:
         text = f"binlogs are kept for {seconds / _DAY_SECONDS:g} days" if seconds else "binlogs are kept for ever"
         return Finding("ok", "retention", text)
     kept = f"binlogs are kept for {seconds / 3600:.1f} hours"
-    message = f"{kept}: a pipeline that is stopped for longer begins anew with a snapshot"
+    message = f"{kept}: a pipeline that is stopped for longer has to start anew, with an initial snapshot"
     return Finding("warning", "retention", message, f"set binlog_expire_logs_seconds to some days {_IN_FILE}")
 
 

@@ -127,4 +127,6 @@ def _headers(server: MysqlServer, file: str, offset: int) -> Iterator[tuple[int,
             raise explain(error, server) from error
         except MalformedError as error:
             message = f"{server} sent a damaged event of {file}: {error}"
-            raise CorruptLogError(message, "check the network between us and the server, and try again") from error
+            raise CorruptLogError(
+                message, "check the network between Penstock and the server, and try again"
+            ) from error

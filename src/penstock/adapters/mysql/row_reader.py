@@ -99,7 +99,7 @@ class MysqlRowReader:
                 message = f"table {table} is being altered: the source and the capture do not agree about its columns"
                 raise UnavailableError(message, "it is read again when the capture has come to the change")
             if engine != _ENGINE:
-                message = f"the engine {engine} of {table} cannot be read as it was at a place of the log"
+                message = f"the engine {engine} of {table} cannot be read as it was at a position of the log"
                 raise UsageError(message, _other_methods(table))
             if order.options.keys:
                 return self._read_keys(connection, order, high)
@@ -188,7 +188,7 @@ class MysqlRowReader:
         schema = read_tables(connection, [table], self._policy).get(table)
         if schema is None:
             message = f"{self._server} has no table {table}, or does not show it to the source's user"
-            raise UsageError(message, "look at its name, and at our grants")
+            raise UsageError(message, "check its name, and the grants of the source's user")
         return schema, read_create(connection, table)[1]
 
     @contextlib.contextmanager
@@ -207,7 +207,7 @@ class MysqlRowReader:
                 raise explain(error, self._server) from error
             if error_code(error) in _GONE:
                 message = f"{self._server} has no table {table}, or does not show it to the source's user"
-                raise UsageError(message, "look at its name, and at our grants") from error
+                raise UsageError(message, "check its name, and the grants of the source's user") from error
             raise
 
     def _connect(self) -> pymysql.Connection:
@@ -337,7 +337,7 @@ def _refusals_explained(options: SnapshotOptions) -> Iterator[None]:
         if not options.where or not error_code(error) or is_denied(error):
             raise
         message = f"the server refused the condition {options.where!r}: {error.message}"
-        raise UsageError(message, "give --where a condition on columns of the table, as behind WHERE") from error
+        raise UsageError(message, "give --where a condition on columns of the table, as after WHERE") from error
 
 
 def _other_methods(table: TableId) -> str:

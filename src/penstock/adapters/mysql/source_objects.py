@@ -60,7 +60,9 @@ class MysqlSourceObjects:
         self, connection: pymysql.Connection, written: Collection[TableId], named: Collection[TableId]
     ) -> str:
         if not sees_every_trigger(connection):
-            return f"we may not see which triggers there are (GRANT TRIGGER ON *.* TO {self.server.user})"
+            return (
+                f"the source's user may not see which triggers there are (GRANT TRIGGER ON *.* TO {self.server.user})"
+            )
         kinds = read_kinds(connection, {*written, *named})
         views = sorted(table for table, kind in kinds.items() if kind.endswith("VIEW"))
         if views:
@@ -81,7 +83,7 @@ def _found_by_mysql(connection: pymysql.Connection, table: TableId, when_ms: int
     if not rows:
         # It was dropped since, if we would see it.
         grant = hidden_target(str(table), read_grants(connection))
-        return f"we may not see whether it was there (GRANT SELECT ON {grant})" if grant else ""
+        return f"the source's user may not see whether it was there (GRANT SELECT ON {grant})" if grant else ""
     kind, created_at = rows[0]
     if kind.endswith("VIEW"):
         return IS_VIEW

@@ -33,6 +33,8 @@ _SESSION: Final = (
     "SET SESSION lock_wait_timeout = 5",
     # The server waits with the rest of the rows while the capture publishes what it has.
     "SET SESSION net_write_timeout = 600",
+    # And it gives the lock up where our host was lost, not after eight hours.
+    "SET SESSION wait_timeout = 600",
 )
 
 
@@ -104,5 +106,5 @@ class LockedTable:
 
 def lock_is_held(table: TableId, waited: str) -> UnavailableError:
     """Say that somebody else holds what the lock of a table waits for."""
-    message = f"the lock of {table} was not to be had in {waited}: a transaction that wrote to it is open"
+    message = f"the lock of {table} was not granted within {waited}: a transaction that wrote to it is open"
     return UnavailableError(message, "end long transactions of the source, or take the snapshot later")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 WAITING = "SET SESSION lock_wait_timeout = 30"
 """No waiting without end for a lock, behind which others would wait in turn."""
+LOST_SECONDS = 60
+"""So long a session that holds locks may say nothing: then its host is lost, and the server ends it."""
 # Amazon RDS refuses FLUSH TABLES WITH READ LOCK with the error of a login, whatever was granted.
 _DENIED = frozenset({
     ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR
@@ -34,11 +36,13 @@ def is_denied(error: UnfitServerError) -> bool:
 @contextlib.contextmanager
 def all_writes_locked(connection: pymysql.Connection) -> Iterator[None]:
     """Let nobody commit while the block lasts. Raises UnfitServerError when we may not, and UnavailableError."""
+    ask(connection, f"SET SESSION wait_timeout = {LOST_SECONDS}")
     ask(connection, "FLUSH TABLES WITH READ LOCK")
     try:
         yield
     finally:
         ask(connection, "UNLOCK TABLES")
+        ask(connection, "SET SESSION wait_timeout = DEFAULT")
 
 
 @contextlib.contextmanager
@@ -66,6 +70,7 @@ def _locked(connection: pymysql.Connection, tables: Sequence[TableId]) -> Iterat
     server = server_of(connection)
     with contextlib.closing(connect(server)) as other:
         ask(other, WAITING)
+        ask(other, f"SET SESSION wait_timeout = {LOST_SECONDS}")
         try:
             if tables:
                 ask(other, "LOCK TABLES " + ", ".join(f"{quote_table(table)} READ" for table in tables))

@@ -38,8 +38,8 @@ def take_lock(connection: pymysql.Connection, before: int | None = None) -> int:
                 raise DisplacedError(message, f"{STOP_ONE}; this one has published nothing since")
             _end(connection, int(holder))
         time.sleep(_PAUSE_SECONDS)
-    message = f"{server_of(connection)} does not end the connection of who changed the schema tracker before us"
-    raise UnavailableError(message, "look for long statements there, and end them")
+    message = f"{server_of(connection)} does not end the connection that changed the schema tracker before"
+    raise UnavailableError(message, "end long statements there (SHOW PROCESSLIST, KILL)")
 
 
 def _end(connection: pymysql.Connection, number: int) -> None:

@@ -43,7 +43,7 @@ def explain(url: str, endpoint: str, what: str, error: Exception) -> SinkError |
     hint = _known_hint(kind, error, cause)
     if hint is None and kind != "file" and (status is None or int(status[1]) in _ASK_AGAIN):
         return UnavailableError(message, f"check that {endpoint or kind} runs and can be reached")
-    return SinkError(message, hint or "check objects.url and that the place exists and may be written to")
+    return SinkError(message, hint or "check objects.url, and that the bucket or folder exists and may be written to")
 
 
 def explain_opening(url: str, error: Exception) -> SinkError:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from penstock.ports.objects import ObjectStore
 
-_HINT: Final = "free space there, or set TMPDIR to a folder with room for the largest table and begin anew"
+_HINT: Final = "free space there, or set TMPDIR to a folder with room for the largest table, and run it again"
 
 
 class LocalCopies:

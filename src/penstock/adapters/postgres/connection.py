@@ -10,7 +10,7 @@ from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from penstock.core.errors import PenstockError, RefusedStatementError, SinkError, UnavailableError
-from penstock.core.sessions import POSTGRES_SESSION, postgres_statement, require_kept
+from penstock.core.sessions import POSTGRES_KEEPALIVE, POSTGRES_SESSION, postgres_statement, require_kept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,11 +32,11 @@ _SESSION: Mapping[str, str] = {
 # Of the documentation's appendix "Error Codes"; all others are about what a statement does, and so about its tables.
 _OF_THE_SERVER = ("08", "25", "28", "3D", "53", "57", "58", "F0", "XX000")
 _REFUSALS: Sequence[tuple[tuple[str, ...], str]] = (
-    (("22",), "see which value or expression it means, and mend it in the source or in the target's table"),
-    (("23", "44"), "drop the constraint or unique index that it names, which is not ours"),
+    (("22",), "see which value or expression it means, and correct it in the source or in the target's table"),
+    (("23", "44"), "drop the constraint or unique index that it names, which Penstock did not make"),
     (
         ("09", "21", "27", "2F", "38", "39", "HV", "P0"),
-        "a trigger, rule or function in the target does not take the rows: mend or disable it",
+        "a trigger, rule or function in the target does not take the rows: correct or disable it",
     ),
     (("40", "55006"), "somebody uses the table all the time: look into pg_stat_activity"),
     (("42601",), "this is a mistake in Penstock: report it"),
@@ -69,20 +69,20 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
             errors.TooManyConnections,
         ),
         UnavailableError,
-        "is away",
+        "cannot be reached",
         _AWAY_HINT,
     ),
     ((errors.DiskFull,), UnavailableError, "has a full disk", "free some space there: it goes on by itself"),
     (
         (errors.ConfigurationLimitExceeded,),
         RefusedStatementError,
-        "has reached a limit that is set for us",
+        "has reached one of its limits",
         "raise the limit that it names (such as temp_file_limit), and run again",
     ),
     (
         (errors.InsufficientResources,),
         UnavailableError,
-        "has reached a limit that is set for us",
+        "has reached one of its limits",
         "make room there: it goes on by itself",
     ),
     (
@@ -100,7 +100,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     (
         (errors.LockNotAvailable,),
         UnavailableError,
-        "did not give us a lock in time",
+        "did not grant a lock in time",
         LOCK_HINT,
     ),
     (
@@ -112,8 +112,8 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     (
         (errors.QueryCanceled,),
         UnavailableError,
-        "ended a statement of ours",
-        "see who cancelled it, or which limit of the server",
+        "ended a statement of Penstock's",
+        "read its log: somebody cancelled it, or a limit (such as statement_timeout) did",
     ),
 )
 
@@ -158,6 +158,7 @@ def connect(server: PostgresServer) -> psycopg.Connection:
 def _pin(server: PostgresServer, connection: psycopg.Connection) -> None:
     try:
         found = connection.execute(postgres_statement(_SESSION).encode()).fetchall()
+        connection.execute(postgres_statement(POSTGRES_KEEPALIVE).encode())
     except psycopg.Error as error:
         raise explain(server, error) from error
     require_kept(server, [(name, _SESSION[name], value) for name, value in found])
@@ -186,7 +187,7 @@ def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
         # What is refused while connecting comes without its code.
         if any(refused in cause for refused in _LOGIN_REFUSED):
             return SinkError(f"{server} refused the login: {cause}", _LOGIN_HINT)
-        return UnavailableError(f"{server} is away: {cause}", _AWAY_HINT)
+        return UnavailableError(f"{server} cannot be reached: {cause}", _AWAY_HINT)
     code = error.sqlstate
     if code is not None and not code.startswith(_OF_THE_SERVER):
         hint = next(hint for codes, hint in _REFUSALS if code.startswith(codes))

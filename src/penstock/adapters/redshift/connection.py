@@ -34,7 +34,7 @@ _CONFLICT_WORDS = ("conflict with concurrent transaction", "deadlock detected", 
 _OF_THE_SERVER = ("08", "25", "28", "3D", "53", "57", "58", "F0", "XX")
 _KINDS: Final[Sequence[tuple[tuple[str, ...], type[PenstockError], str, str]]] = (
     (("28000", "28P01", "3D000"), SinkError, "refused the login", _LOGIN_HINT),
-    (("08", "57P01", "57P02", "57P03", "53300"), UnavailableError, "is away", _AWAY_HINT),
+    (("08", "57P01", "57P02", "57P03", "53300"), UnavailableError, "cannot be reached", _AWAY_HINT),
     (("53100",), SinkError, "has a full disk", "free some space there, or resize it; a rerun goes on from here"),
     (
         ("42501",),
@@ -46,8 +46,8 @@ _KINDS: Final[Sequence[tuple[tuple[str, ...], type[PenstockError], str, str]]] =
     (
         ("57014",),
         UnavailableError,
-        "ended a statement of ours",
-        "see who cancelled it, or which limit of its workload management (WLM)",
+        "ended a statement of Penstock's",
+        "somebody cancelled it, or a limit of its workload management (WLM) did",
     ),
     (
         ("2BP01",),
@@ -157,7 +157,7 @@ def explain(cluster: RedshiftCluster, error: BaseException) -> PenstockError:
     said = told(error)
     code = said.get("C", "")
     if not code:
-        return UnavailableError(f"{cluster} is away: {error}", _AWAY_HINT)
+        return UnavailableError(f"{cluster} cannot be reached: {error}", _AWAY_HINT)
     cause = " ".join(part.strip() for part in (said.get("M", ""), said.get("D", "")) if part)
     for codes, class_, what, hint in _KINDS:
         if code.startswith(codes) or ("53100" in codes and "Disk Full" in cause):

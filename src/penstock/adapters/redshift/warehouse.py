@@ -177,7 +177,7 @@ class RedshiftWarehouse:
         except UnavailableError as error:
             if told(error.__cause__).get("C") != _CANCELLED:
                 raise
-            message = f"{self._cluster} did not give us a lock of {table} in time"
+            message = f"{self._cluster} did not grant a lock of {table} in time"
             raise UnavailableError(message, LOCK_HINT) from error.__cause__
         return True
 

@@ -218,7 +218,7 @@ def _refusal(response: httpx.Response) -> tuple[str, str]:
     message = str(answer.get("message", response.reason_phrase))
     if response.status_code in _SIGN_IN:
         return message, "check schematizer.user, password_env and token_env, and the user's roles there"
-    return message, str(answer.get("hint", "see the schematizer's log"))
+    return message, str(answer.get("hint", "read the Schematizer's log"))
 
 
 def _foreign(answer: object) -> PenstockError:

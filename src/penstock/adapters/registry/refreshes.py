@@ -103,6 +103,6 @@ def _names(snapshot: Snapshot) -> tuple[str, str]:
 
 def _status(text: str) -> RefreshStatus:
     if text not in get_args(RefreshStatus):
-        message = f"the schematizer knows a status {text!r} of refreshes, and we do not"
+        message = f"the schematizer has a status {text!r} of refreshes, which this release does not know"
         raise PenstockError(message, "use the same release of both")
     return cast("RefreshStatus", text)

@@ -38,7 +38,9 @@ def explain(account: SnowflakeAccount, error: Exception, errors: ModuleType) -> 
         hint = f"in Snowflake: {alter} RESUME, or {alter} SET AUTO_RESUME = TRUE; or raise its quota"
         return UnavailableError(f"{account} has no virtual warehouse that runs: {cause}", hint)
     if _passes(error, number, errors):
-        return UnavailableError(f"{account} is away, or ended our work: {cause}", "a rerun goes on from here")
+        return UnavailableError(
+            f"{account} cannot be reached, or ended the statement: {cause}", "a rerun goes on from here"
+        )
     # Of the many other numbers for names, syntax and values none is about more than the statement's table.
     if isinstance(error, errors.ProgrammingError | errors.DataError | errors.IntegrityError):
         return RefusedStatementError(f"{account} refused a statement: {cause}", _hint(account, number))
@@ -55,14 +57,14 @@ def _passes(error: Exception, number: object, errors: ModuleType) -> bool:
 
 def _explain_login(account: SnowflakeAccount, cause: str) -> PenstockError:
     if "Failed to connect" in cause and "could not connect" in cause.casefold():
-        return UnavailableError(f"{account} is away: {cause}", "a rerun goes on from here")
+        return UnavailableError(f"{account} cannot be reached: {cause}", "a rerun goes on from here")
     hint = "look at account, user, role, and the password or the key of the sink"
     return SinkError(f"{account} refused the login: {cause}", hint)
 
 
 def _hint(account: SnowflakeAccount, number: int | None) -> str:
     if number not in _NO_RIGHTS:
-        return "see what the error names, and run again"
+        return "correct what the error names, and run again"
     role = account.role or "the user's default role"
     rights = f"CREATE SCHEMA ON DATABASE {account.database}, USAGE ON WAREHOUSE {account.virtual_warehouse}"
     return f"grant {role} what the error names ({rights}, OWNERSHIP of what Penstock made), and run again"

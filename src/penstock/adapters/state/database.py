@@ -79,7 +79,7 @@ def explain(error: DBAPIError, engine: Engine) -> PenstockError:
         return UnavailableError(f"the state database {where} failed: {cause}", hint)
     return PenstockError(
         f"the state database {where} refused a statement: {cause}",
-        "check our grants on it (CREATE, ALTER, SELECT, INSERT, UPDATE, DELETE)",
+        "check the grants of its user (CREATE, ALTER, SELECT, INSERT, UPDATE, DELETE)",
     )
 
 

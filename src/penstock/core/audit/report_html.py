@@ -109,7 +109,7 @@ def _stage(stage: str, found: TableFindings) -> str:
 
 
 def _staged_row(row: StagedRow) -> str:
-    doubt = f"; {' and '.join(row.unknown_in)} cannot tell" if row.unknown_in else ""
+    doubt = f"; {' and '.join(row.unknown_in)} no longer has it" if row.unknown_in else ""
     begin = f"<tr><td><code>{escape(_key(row.key))}</code><td>{row.first_wrong}{doubt}"
     message = row.message
     if message is None:

@@ -68,7 +68,7 @@ def plan_table(
         other = theirs.pop(column.name.casefold(), None)
         found = _why_not(column, other, known, excluded) or _not_written(column, dialects)
         if found is None and held_value(dialects, column, known.overflow) is None:
-            why = f"with `overflow: {known.overflow}` its values may have become others, which the source cannot tell"
+            why = f"with `overflow: {known.overflow}` its values may have become others, unknown to the source"
             found = NotCompared(column.name, why)
         if found is None and other is not None:
             pairs.append((column, other))

@@ -76,7 +76,7 @@ def _type(declared: JsonValue, named: dict[str, RecordLayout]) -> Primitive | Re
     if isinstance(declared, str):
         if declared in _PRIMITIVES:
             return _PRIMITIVES[declared]
-        return named[declared] if declared in named else refuse(f"{declared} is no type we know")
+        return named[declared] if declared in named else refuse(f"{declared} is an unknown type")
     described = JsonObject.of(declared, "a type")
     if described.fields.get("type") == "record":
         return _record(described, named)

@@ -116,7 +116,7 @@ def _places(orders: npt.NDArray[np.int64]) -> Integers:
     timeline, file, offset = orders[:, 0] >> _ORDER_FILE_BITS, orders[:, 0] & (2**_ORDER_FILE_BITS - 1), orders[:, 1]
     for values, bits in ((timeline, _TIMELINE_BITS), (file, _FILE_BITS), (offset, _OFFSET_BITS)):
         if len(values) and (int(values.max()) >> bits or int(values.min()) < 0):
-            message = f"a place in a source's log is beyond what a join can order: {orders.max(axis=0).tolist()}"
+            message = f"a position in a source's log is beyond what a join can order: {orders.max(axis=0).tolist()}"
             raise LogError(message, "report it; without this input the join goes on")
     places: Integers = (timeline << (_FILE_BITS + _OFFSET_BITS)) | (file << _OFFSET_BITS) | offset
     return places

@@ -71,7 +71,7 @@ def require_joinable(inputs: Sequence[JoinInput]) -> None:
 def _require_stream(given: JoinInput) -> None:
     names = [column.name for column in given.table.columns]
     if not given.table.key:
-        message = f"{given.name} has no key: nobody can tell which row a change is of"
+        message = f"{given.name} has no primary key, so changes of its rows cannot be matched"
         raise UsageError(message, f"give {given.table.table} a primary key in its source")
     if given.table.partial_rows:
         message = f"the rows of {given.name} may lack columns (row_images: partial)"

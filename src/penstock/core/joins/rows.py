@@ -90,4 +90,4 @@ def find_seen(given: PlannedInput, rows: pa.RecordBatch) -> Flags:
 
 def _unfit(given: PlannedInput, reason: str) -> PenstockError:
     message = f"the join cannot go on with {given.name}: {reason}"
-    return PenstockError(message, "join it anew: give the output another `source` name, and start again")
+    return PenstockError(message, "make another join: give the output another `source` name, and start again")

@@ -42,7 +42,7 @@ def decode_message(data: bytes) -> PgoutputMessage:
         raise MalformedError(message)
     decoded = read(reader)
     if reader.left:
-        message = f"{reader.left} bytes behind a message of kind {kind!r}"
+        message = f"{reader.left} bytes after a message of kind {kind!r}"
         raise MalformedError(message)
     return decoded
 

@@ -100,7 +100,7 @@ class RowDecoder:
         """Return rows of a copy, as it was at `transaction`, as a READ batch; they are numbered from `first_row` on."""
         count = len(cells)
         numbers = np.arange(first_row, first_row + count, dtype=np.int32)
-        rows = self._record_batch(cells, lambda index: f"a copy, row {first_row + index}")
+        rows = self._record_batch(cells, lambda index: f"an initial snapshot, row {first_row + index}")
         return RowBatch(
             schema=self.schema,
             op=Op.READ,

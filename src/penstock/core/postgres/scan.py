@@ -69,7 +69,7 @@ class PgoutputScanner:
         try:
             yield from self._items(decode_message(data))
         except MalformedError as error:
-            message = f"the log does not decode behind {self._end}: {error}"
+            message = f"the log does not decode after {self._end}: {error}"
             raise CorruptLogError(message, NOTHING_SKIPPED) from error
 
     def take_all(self, messages: Sequence[bytes]) -> Iterator[PostgresItem]:

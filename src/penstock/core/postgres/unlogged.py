@@ -20,7 +20,7 @@ def unlogged_changes(told: Iterable[TableSchema], found: Iterable[TableSchema]) 
 def _change(told: TableSchema, now: TableSchema | None) -> str:
     if now is None:
         return (
-            "the source has it no more, or does not show it to the user; the log does not tell of DROP TABLE, so "
+            "the source has it no more, or does not show it to the user; DROP TABLE is not in the log, so "
             "targets keep the rows that it had: drop it there if that is meant"
         )
     if now.table != told.table:

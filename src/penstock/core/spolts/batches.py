@@ -71,7 +71,7 @@ def _batch(
 ) -> pa.RecordBatch:
     taken = sorted({*_AROUND, TO} & set(values.schema.names))
     if taken:
-        text = f"the row has a column called {taken[0]}, which is ours in a batch: take one message at a time instead"
+        text = f"the row has a column called {taken[0]}, which Penstock uses in batches: take single messages instead"
         raise ValueError(text)
     around: list[ArrowArray] = [
         pa.array([raw.topic for raw in raws], pa.string()),

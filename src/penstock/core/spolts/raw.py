@@ -85,5 +85,5 @@ class Letter:
             )
             return cls(message, own[_SPOLT].decode(), own[_ERROR].decode(), int(own[_FAILED_AT]))
         except PARSE_ERRORS as error:
-            text = f"{found.place} is no dead letter of ours ({type(error).__name__}: {error})"
+            text = f"{found.place} is no dead letter of Penstock's ({type(error).__name__}: {error})"
             raise ValueError(text) from error

@@ -123,7 +123,7 @@ def parse_condition(text: str) -> Condition:
     except ParseError as error:
         found = error.errors[0]
         lacks = "missing" in found["description"] or "Expecting" in found["description"]
-        what = "lacks something behind" if lacks else "cannot be read as SQL at"
+        what = "lacks something after" if lacks else "cannot be read as SQL at"
         _fail(text, f"{what} {found['highlight']} (character {found['col']})")
     except TokenError:
         _fail(text, "has a quote that nothing closes, or a character that begins nothing")
@@ -199,7 +199,7 @@ class _Reader:
     def _pattern(self, node: exp.Expr) -> str:
         operand = self._operand(node)
         if not isinstance(operand, Constant) or not isinstance(operand.value, str):
-            _fail(self.text, "needs a text behind LIKE")
+            _fail(self.text, "needs a text after LIKE")
         if re.search(r"(?<!\\)(\\\\)*\\$", operand.value):
             _fail(self.text, "has a pattern that ends with a backslash")
         return operand.value

@@ -154,7 +154,7 @@ def _decimal(text: str, precision: int, scale: int) -> Decimal:
         raise ValueError(message)
     kept = value.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
     if kept != value or (value and value.adjusted() >= precision - scale):
-        message = f"{text} does not fit into {precision} digits, {scale} of them behind the point"
+        message = f"{text} does not fit into {precision} digits, {scale} of them after the point"
         raise ValueError(message)
     return kept
 

@@ -57,7 +57,7 @@ class LookupTable:
         twice = next((found for found in counts if found["count_all"] > 1), None)
         if twice is not None:
             said = ", ".join(f"{name} = {twice[name]}" for name in self.key)
-            message = f"{self.origin} has more than one row with {said}, so that nobody can tell which one is meant"
+            message = f"{self.origin} has more than one row with {said}, so the lookup is ambiguous"
             raise ValueError(message)
 
 

@@ -191,7 +191,7 @@ def _exact_constant(value: Decimal) -> Datum:
     exponent = value.as_tuple().exponent
     scale = -exponent if isinstance(exponent, int) else 0
     if value.adjusted() >= _WIDE_DIGITS - _DIGITS_KEPT or scale > _DIGITS_KEPT:
-        message = f"it has more than {_DIGITS_KEPT} digits behind or before the point"
+        message = f"it has more than {_DIGITS_KEPT} digits after or before the point"
         raise ValueError(message)
     return pa.scalar(value, pa.decimal256(_WIDE_DIGITS, scale))
 

@@ -83,7 +83,7 @@ def require_no_key(schema: TableSchema, names: Iterable[str], verb: str, hint: s
     """Raise TableStoppedError if one of `names` is in the key of `schema`."""
     for name in names:
         if name in schema.key:
-            reason = f"it is in the primary key, and a key that is {verb} no longer tells rows apart"
+            reason = f"it is in the primary key, and a key that is {verb} no longer identifies a row"
             raise refuse(schema, name, reason, hint)
 
 

@@ -49,5 +49,5 @@ def parse_type(text: str) -> ColumnType:
     found = _DECIMAL.fullmatch(name)
     if found and 0 < int(found[1]) <= _DIGITS_MAX and int(found[2]) <= int(found[1]):
         return DecimalType(int(found[1]), int(found[2]))
-    message = f"should be one of {', '.join(_TYPES)}, or decimal(digits, digits behind the point) up to 38 digits"
+    message = f"should be one of {', '.join(_TYPES)}, or decimal(digits, digits after the point) up to 38 digits"
     raise ValueError(message)

@@ -255,7 +255,7 @@ def _decimal(dialect: Dialect, precision: int, scale: int) -> str:
         message = f"{digits}, and DECIMAL({precision},{scale}) needs {precision}"
         raise ValueError(message)
     if scale > dialect.decimal_scale_max:
-        digits = f"{dialect.name} holds {dialect.decimal_scale_max} digits behind the point"
+        digits = f"{dialect.name} holds {dialect.decimal_scale_max} digits after the point"
         message = f"{digits}, and DECIMAL({precision},{scale}) needs {scale}"
         raise ValueError(message)
     return dialect.decimal.format(precision=precision, scale=scale)

@@ -92,7 +92,7 @@ def foreign_messages(zone: LandingZone, table: TableId, pipeline: str, source: s
 
 def foreign_rows(table: TableId, rows: int) -> Trouble:
     """Say that somebody else wrote messages."""
-    text = f"{rows} messages in its landing table are not ours, and the public table may have what they say"
+    text = f"{rows} messages in its landing table are not Penstock's, and the public table may have what they say"
     hint = f"delete them from the landing table, then type: penstock snowflake rebuild FILE {table}"
     return Trouble("error", str(table), text, hint)
 
@@ -109,7 +109,7 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
         yield Trouble("error", table, text, f"the messages are all there; {_rebuild(table)}")
     for writer in found.writers:
         if writer.table == table:
-            text = f"the role {writer.role} has {writer.privilege} on its landing table, which is only added to by us"
+            text = f"the role {writer.role} has {writer.privilege} on its landing table, which only Penstock adds to"
             revoke = plan_revoke(zone, schema.table, writer.privilege, writer.role)
             yield Trouble("warning", table, text, f"run in Snowflake: {revoke}")
     task = found.tasks.get(f"{table}/task")

@@ -140,10 +140,10 @@ class Stream:
 
     def plan_end(self) -> str:
         """Return the query for the newest values, as texts; it has no row where the table has none."""
-        # Of a bare name PostgreSQL thinks of the text of that name, and 9 comes behind 10.
-        newest = ", ".join(f"s.{column} DESC" for column in self._columns)
-        texts = ", ".join(f"CAST({column} AS {self.dialect.any_text})" for column in self._columns)
-        return f"SELECT {texts} FROM {self.path} AS s WHERE {self._nulls(negated=True)} ORDER BY {newest} LIMIT 1"  # noqa: S608 - quoted
+        # A name alone would mean the text that is selected, in PostgreSQL.
+        newest = ", ".join(f"t.{column} DESC" for column in self._columns)
+        texts = ", ".join(f"CAST(t.{column} AS {self.dialect.any_text})" for column in self._columns)
+        return f"SELECT {texts} FROM {self.path} AS t WHERE {self._nulls(negated=True)} ORDER BY {newest} LIMIT 1"  # noqa: S608 - quoted
 
     def plan_counts(self, known: Offset | None, end: tuple[str, ...], barrier: str) -> str:
         """Return the query for how many rows lack a value, are up to the known offset, and are up to `end`.

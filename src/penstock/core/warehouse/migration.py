@@ -24,7 +24,7 @@ class Check:
     query: str
     column: str
     reason: str
-    hint: str = f"the source has another value there: mend the row in the target, or {FULL_REFRESH}"
+    hint: str = f"the source has another value there: correct the row in the target, or {FULL_REFRESH}"
 
     def refusal(self, schema: TableSchema, row: Sequence[object]) -> TableStoppedError:
         """Return the error that names what the query found."""

@@ -79,7 +79,7 @@ def _refuse_losses(target: TargetTable, around: Around) -> None:
     others = [name for name in kept.columns if name.casefold() not in ours]
     lost = [*kept.unkept, *(f"column {name}" for name in others)]
     if lost:
-        reason = f"it has to be made anew, and would lose what somebody added to it: {', '.join(lost)}"
+        reason = f"it has to be recreated, and would lose what somebody added to it: {', '.join(lost)}"
         raise stopped(target.schema, "", reason, "drop these, and make them again when the table has gone on")
 
 

@@ -171,7 +171,7 @@ class TopicStage:
         file, offset, row = steps.T
         back = (file < 0) | ((file == 0) & ((offset < 0) | ((offset == 0) & (row < 0))))
         for at in stretch.offsets[back].tolist():
-            fault = "its place in the log is before that of the message ahead of it"
+            fault = "its position in the log is before that of the message ahead of it"
             self._changes.tell(foreign_message(*place, at, fault).message)
         self._last[place] = order_at(stretch.orders, -1)
 

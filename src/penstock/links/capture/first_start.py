@@ -93,7 +93,7 @@ def _require_behind(before: CaptureRecord | None, position: Position, server: st
     if before is None or (before.server == server and before.position.order <= position.order):
         return
     message = (
-        f"an initial snapshot of the server {before.server}, at {before.position}, was broken off, and another one at "
+        f"an initial snapshot of the server {before.server}, at {before.position}, was interrupted, and another one at "
         f"{position} of {server} would count as older"
     )
     raise PositionError(message, f"the source was reset or replaced meanwhile: {START_ANEW}")
@@ -105,7 +105,7 @@ def number_on(rows: npt.NDArray[np.int32], left_over: int, table: TableId, posit
     Raises TableStoppedError before they, or those of the next batch, are too large for the envelope.
     """
     if left_over + int(rows[-1]) + _BATCH_ROWS > _ROW_MAX:
-        reason = f"it has more than {_ROW_MAX:,} rows, with those of initial snapshots that were broken off"
+        reason = f"it has more than {_ROW_MAX:,} rows, with those of interrupted initial snapshots"
         hint = f"give the table less, or {START_ANEW}"
         raise TableStoppedError(str(table), "", str(position), reason, hint)
     return rows + np.int32(left_over)

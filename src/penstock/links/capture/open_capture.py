@@ -260,7 +260,7 @@ def _gone(table: str, why: StoppedTable) -> StoppedTable:
     """What is told of a table that went after it had stopped: what stopped it cannot be mended any more."""
     error = f"table {table} stopped at {why.position}, and was dropped or got another name since"
     hint = (
-        f'nothing is left to carry under that name: leave it out with "!{table}" under tables, and it is told no more; '
+        f'nothing is left to carry under that name: leave it out with "!{table}" under tables to hide it; '
         "what the targets have of it stays as it was"
     )
     return StoppedTable(why.position, error, hint)

@@ -202,7 +202,7 @@ def _require_other_names(schema: TableSchema, position: str) -> None:
                 str(schema.table),
                 name if kind == "column" else "",
                 position,
-                f"names that begin with {META_PREFIX} are kept for our own columns and tables",
+                f"names that begin with {META_PREFIX} are kept for Penstock's own columns and tables",
                 f'give the {kind} another name, then {READ_AGAIN}; or leave the table out with "!{schema.table}"',
             )
 

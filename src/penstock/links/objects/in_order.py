@@ -72,7 +72,7 @@ def require_forward(
     if back.any():
         index = int(np.argmax(back))
         before, found = order_at(ahead, index), order_at(ahead, index + 1)
-        fault = f"its place in the log, {_place(found)}, is before that of the message ahead of it, {_place(before)}"
+        fault = f"its position in the log, {_place(found)}, is before that of the message ahead of it, {_place(before)}"
         raise _foreign(topic_range, int(offsets[index + 1 - (len(ahead) - len(orders))]), fault)
     return order_at(orders, -1)
 

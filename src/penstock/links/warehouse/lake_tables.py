@@ -70,7 +70,7 @@ class LakeTables:
             return self._without_table(table)
         number = self._lake.number(table)
         if number is None:
-            reason = f"the lake has a table of this name that is not ours, at {self._lake.path(table)}"
+            reason = f"the lake has a table of this name that Penstock did not make, at {self._lake.path(table)}"
             hint = "delete or move that table, or load this one into another folder"
             raise TableStoppedError(str(table), "", "the target's table", reason, hint)
         claim = self._claims.get(table)

@@ -231,7 +231,7 @@ class LandingSink:
         ours = self._database.columns(self._zone.schema, str(schema.table))
         there = self._database.columns(schema.table.schema, schema.table.name)
         if there and not ours:
-            reason = "the target has a table of this name that is not ours"
+            reason = "the target has a table of this name that Penstock did not make"
             raise _stopped(schema.table, reason, "drop or rename that table, or load this one into another database")
         target = TargetTable("", schema)
         probe = f"SELECT 1 FROM {target.path(self._database.dialect)} LIMIT 1"  # noqa: S608 - the name is quoted

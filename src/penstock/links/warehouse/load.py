@@ -359,7 +359,7 @@ class WarehouseLoader:
             return
         if behind:
             reason = f"it was renamed together with {min(map(str, behind))}, which waits"
-            stops = {table: _stopped(table, reason, "see what that one waits for") for table in going}
+            stops = {table: _stopped(table, reason, "see why: penstock status FILE") for table in going}
             self._put_aside(offset, batch.last_timestamp_ms, stops, again, behind)
             return
         try:

@@ -109,7 +109,7 @@ def check_behind_barrier(known: TableState | None, step: Step) -> None:
     for piece in step.pieces if known else ():
         batch = piece.batch
         if batch.rows and known and (batch.last_order < known.barrier or known.ended):
-            message = f"{batch.table}: rows up to {batch.last_order} come behind its barrier at {known.barrier}"
+            message = f"{batch.table}: rows up to {batch.last_order} come after its barrier at {known.barrier}"
             raise PositionError(
                 message, "this is a mistake in Penstock; nothing was loaded: report it with both places"
             )

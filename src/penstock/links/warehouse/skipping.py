@@ -211,13 +211,13 @@ def _speaks_for(batch: Batch, change: SkippedChange) -> bool:
 
 def passed_over(topic: str, partition: int, offset: int, reason: str) -> str:
     """Say which change was passed over, and why."""
-    return f"passed over the change at offset {offset} of {topic}/{partition}, which the target refused: {reason}"
+    return f"skipped the change at offset {offset} of {topic}/{partition}, which the target refused: {reason}"
 
 
 def _why_not(error: TableStoppedError) -> str:
     if error.retryable:
         return f"somebody holds the table, so nobody knows which change to pass over: {error.reason}"
-    return f"no single change is refused, so none was passed over: {error.reason}"
+    return f"no single change is refused, so none was skipped: {error.reason}"
 
 
 def _empty(batch: Batch, start: int, end: int) -> Batch:

@@ -121,7 +121,7 @@ class TableControl:
     def _do_all(self, loader: ControlledLoader, sink: Sink) -> None:
         for request in self._actions.requests(self._link):
             if request.has_dropped and not loader.has_dropped(TableId.parse(request.table)):
-                self._actions.end(request, Stage.OVER, "it began anew, and goes on")
+                self._actions.end(request, Stage.OVER, "it started over, and goes on")
             is_due = time.monotonic() >= self._again_at.get(request.id, 0.0)
             if not request.is_open or not is_due or not self._actions.begin(request):
                 continue

@@ -102,7 +102,9 @@ class TargetTables:
     def refuse_foreign(self, table: TableId) -> None:
         """Raise TableStoppedError if there is a table of this name; call it for a name that none of ours has."""
         if table not in self._dropped and self._warehouse.exists(table):
-            reason = "the target has a table of this name that is not ours (upper and lower case do not count)"
+            reason = (
+                "the target has a table of this name that Penstock did not make (upper and lower case do not count)"
+            )
             hint = "drop or rename that table, or load this one into another target"
             raise TableStoppedError(str(table), "", "the target's table", reason, hint)
 

@@ -52,7 +52,7 @@ def json_problems(reader: JsonSchema, writer: JsonSchema) -> tuple[str, ...]:
     try:
         problems = _Walk().compare(reader.root, facts_of([writer.root]))
     except _EntangledError:
-        return ("the schemas are too entangled to be compared: it cannot be told whether every value is taken",)
+        return ("the schemas are too entangled to be compared: nobody can say whether every value is taken",)
     listed = tuple(dict.fromkeys(f"${path}: {problem}" for path, problem in problems))
     more = len(listed) - _PROBLEMS_MAX
     return (*listed[:_PROBLEMS_MAX], f"and {more} more problems") if more > 0 else listed

@@ -112,7 +112,7 @@ def _check_name(session: Session, name: str) -> None:
     check_importing(session, name, wanted=False)
     if not parse_subject(name).plain:
         message = f"The specified subject {name!r} is not a valid name: it is that of a context"
-        raise RefusedError(Code.INVALID_SUBJECT, message, "put the subject's name behind it")
+        raise RefusedError(Code.INVALID_SUBJECT, message, "put the subject's name after it")
 
 
 def _with_older_additions(session: Session, name: str, declared: Declared) -> ParsedSchema:

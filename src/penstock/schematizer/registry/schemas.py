@@ -114,8 +114,12 @@ def parse_declared(session: Session, subject: str, declared: Declared, *, delete
     compiled = find_descriptor(session, text, dependencies) if declared.kind == SchemaType.PROTOBUF else b""
     parsed = parse_text(declared.kind, text, dependencies, compiled)
     if text != declared.text and isinstance(parsed.form, ProtobufSchema) and parsed.form.text != text:
-        message = "Invalid schema: this is no Protobuf schema: its descriptor is not what a text says"
-        raise RefusedError(Code.INVALID_SCHEMA, message, "send what protoc made of a text, or the text itself")
+        message = "Invalid schema: this descriptor was not compiled from a Protobuf text"
+        raise RefusedError(
+            Code.INVALID_SCHEMA,
+            message,
+            "send the text of the .proto file, or the descriptor that protoc compiled from it",
+        )
     fingerprint, older = parsed.fingerprint, parsed.older_fingerprint
     if references or declared.kind != SchemaType.AVRO:
         used = sorted([use.name, use.version.subject.name, use.version.version] for use in references)

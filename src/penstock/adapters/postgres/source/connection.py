@@ -90,7 +90,11 @@ _KINDS: Final[tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], 
     ((errors.ConfigurationLimitExceeded,), UnfitServerError, _NO_SLOT),
     ((errors.ObjectInUse,), UnavailableError, "another instance, or what is left of one, still reads it: it ends soon"),
     ((errors.LockNotAvailable,), UnavailableError, "somebody holds a lock on the table: look into pg_locks"),
-    ((errors.QueryCanceled,), UnavailableError, "see who cancelled it, or which limit of the server"),
+    (
+        (errors.QueryCanceled,),
+        UnavailableError,
+        "read its log: somebody cancelled it, or a limit (such as statement_timeout) did",
+    ),
 )
 
 
@@ -152,7 +156,7 @@ def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
     if isinstance(error, psycopg.OperationalError):
         if error.sqlstate is None and any(refused in cause for refused in _REFUSED_AT_THE_DOOR):
             return UnfitServerError(f"{server} refused the login: {cause}", _LOGIN)
-        return UnavailableError(f"{server} is away: {cause}", _AWAY)
+        return UnavailableError(f"{server} cannot be reached: {cause}", _AWAY)
     return PenstockError(f"{server} refused a statement: {cause}", "run again; report it if it stays")
 
 

@@ -94,7 +94,7 @@ class PostgresRowReader:
                     f"table {schema.table} is being altered: the source and its log do not agree about its columns"
                 )
                 hint = (
-                    "the log tells of ALTER TABLE ahead of the next row that changes: change one, for example by "
+                    "the log describes the altered table only before its next changed row: change one, for example by "
                     "UPDATE; then it is read again"
                 )
                 raise UnavailableError(message, hint)
@@ -308,7 +308,7 @@ class PostgresRowReader:
             if not options.where or isinstance(error, errors.UndefinedTable | errors.InsufficientPrivilege):
                 raise
             message = f"the server refused the condition {options.where!r}: {str(error).strip()}"
-            raise UsageError(message, "give --where a condition on columns of the table, as behind WHERE") from error
+            raise UsageError(message, "give --where a condition on columns of the table, as after WHERE") from error
 
     def _fetch(
         self, connection: psycopg.Connection, statement: bytes
@@ -332,7 +332,7 @@ def _only_mysql(method: Method) -> UsageError:
 
 def _no_table(server: PostgresServer, table: TableId) -> UsageError:
     message = f"{server} has no table {table}, or does not show it to the source's user"
-    return UsageError(message, "look at its name, and at our grants")
+    return UsageError(message, "check its name, and the grants of the source's user")
 
 
 def _key_of(schema: TableSchema, key: Sequence[KeyColumn]) -> Sequence[KeyColumn]:

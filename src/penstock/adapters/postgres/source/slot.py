@@ -81,7 +81,7 @@ def require_slot(server: PostgresServer, name: str, position: WalPosition, *, fo
         )
         raise LogPurgedError(message, hint)
     if is_foreign(found, server.database):
-        message = f"the replication slot {name} is of {found.plugin} in the database {found.database}, and not ours"
+        message = f"the replication slot {name} is another program's: {found.plugin} in the database {found.database}"
         raise UnfitServerError(message, ANOTHER_SLOT)
     if head < position.lsn:
         message = (

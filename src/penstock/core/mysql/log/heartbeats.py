@@ -160,7 +160,7 @@ class HeartbeatWatch:
         except TableStoppedError as error:
             message = f"{self.table} is no table of heartbeats: {error.message}"
             hint = (
-                f"drop it, so that it is made anew, or give `heartbeat` another `table`. {create_sql(str(self.table))}"
+                f"drop it: the next run creates it; or give `heartbeat` another `table`. {create_sql(str(self.table))}"
             )
             raise LogError(message, hint) from error
         found = [row for row in after.to_pylist() if row["pipeline"] == self._pipeline] if after is not None else []

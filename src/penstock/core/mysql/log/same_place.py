@@ -125,7 +125,7 @@ class GtidPlace:
             )
             hint = (
                 "it was written there before the promotion, or the replica wrote transactions in another order: "
-                f"no place of this log has all of ours before it and nothing else. {COPY_OR_WAIT}"
+                f"no position of this log has all that was published before it, and nothing else. {COPY_OR_WAIT}"
             )
             raise LogError(message, hint)
         gtids = parse_gtids(place.gtids)
@@ -184,11 +184,11 @@ class HeartbeatPlace:
         if not mark.counts_as(ours):
             message = (
                 f"{ours.transactions} transactions after heartbeat {ours.serial} the new master is at {place}, but "
-                f"they are not those that we have read: {mark.row_bytes:,} bytes of rows, and {ours.row_bytes:,}"
+                f"they are not those that were read: {mark.row_bytes:,} bytes of rows, and {ours.row_bytes:,}"
             )
             hint = (
                 "its log has other transactions or another order, or its binlog_row_image, binlog_row_event_max_size "
-                f"or our `tables` have changed. {COPY_OR_WAIT}"
+                f"or `tables` of the source has changed. {COPY_OR_WAIT}"
             )
             raise LogError(message, hint)
         self.found = place

@@ -137,7 +137,7 @@ def xid_of(sql: str) -> str:
 
 def unknown_xa(sql: str, place: LogCursor) -> LogError:
     """Name an XA COMMIT of which nothing is known."""
-    message = f"{sql[:200]} at {place} commits what was prepared before the place from which on the log was read"
+    message = f"{sql[:200]} at {place} commits what was prepared before the position at which the pipeline began"
     return LogError(message, f"its rows, if they are of captured tables, are missing: {START_ANEW}")
 
 

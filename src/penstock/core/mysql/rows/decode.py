@@ -259,7 +259,7 @@ def _stopped(block: RowsBlock, counts: Sequence[int], error: BadCellError) -> Ta
 
 def _undecodable(event: RowsLogged, reason: str) -> TableStoppedError:
     """Name an event whose bytes are no rows: its checksum was right, so this table's layout is one we do not know."""
-    hint = f"{START_ANEW}; if it stops again, report this layout as a mistake of ours and leave the table out"
+    hint = f"{START_ANEW}; if it stops again, report this layout as a defect and leave the table out"
     return TableStoppedError(str(event.table_map.table), "", _where(event), f"its rows do not decode: {reason}", hint)
 
 

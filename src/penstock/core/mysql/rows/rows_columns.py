@@ -99,7 +99,7 @@ def walk_events(
         blocks.append(block)
         last = ends[active]
         if (at > last).any():
-            message = "a row ends behind its event"
+            message = "a row ends after its event"
             raise MalformedError(message)
         more = at < last
         active, at = active[more], at[more]

@@ -125,7 +125,7 @@ def walk_image(data: bytes | bytearray, at: int, end: int, layout: RowLayout, sp
             break
         spans.append((begin, at))
     if at > end:
-        message = f"a row ends {at - end} bytes behind its event"
+        message = f"a row ends {at - end} bytes after its event"
         raise MalformedError(message)
     return at
 

@@ -125,7 +125,7 @@ class _Document:
     def _number(self, at: int, width: int) -> int:
         raw = self._raw[at : at + width]
         if len(raw) != width:
-            message = "a JSON value that ends behind its document"
+            message = "a JSON value that ends after its document"
             raise MalformedError(message)
         return int.from_bytes(raw, "little")
 
@@ -142,7 +142,7 @@ class _Document:
 
     def _taken(self, at: int, count: int) -> bytes:
         if at + count > len(self._raw):
-            message = f"a JSON value that ends {at + count - len(self._raw)} bytes behind its document"
+            message = f"a JSON value that ends {at + count - len(self._raw)} bytes after its document"
             raise MalformedError(message)
         self._read(count)
         return self._raw[at : at + count]

@@ -49,7 +49,8 @@ _LABELS_SHOWN: Final = 20
 _SET_BYTES: Final = (1, 1, 2, 3, 4, 8, 8, 8, 8)
 _ADDRESS_BYTES: Final[Mapping[str, int]] = {"uuid": 16, "inet4": 4, "inet6": 16}
 _DIFFERS: Final = (
-    f"the table was changed in a way that we did not see, or its definition was taken from another time: {READ_AGAIN}"
+    "the table was changed in a way that the log does not show, or its definition was taken from another time: "
+    f"{READ_AGAIN}"
 )
 _SAY_NAMES: Final = (
     "if it has a UNIQUE key on a BLOB, a TEXT or another long column, for which MariaDB logs a column of its own, "

@@ -170,7 +170,7 @@ class StatementHandler:
         tokens = _tokens_of(statement)
         if changes_old_rows(tokens):
             written = with_children(written, self._tracker.cascades())
-        why = self._why_more(statement, tokens, written) if written else "its text does not tell which"
+        why = self._why_more(statement, tokens, written) if written else "its text does not say which"
         if why:
             return self._stop(statement, existing, f"{reason}; it may have changed any table: {why}", _WRITE_ROWS)
         return self._stop(statement, sorted(written), reason, _WRITE_ROWS)
@@ -194,7 +194,7 @@ class StatementHandler:
             if schema is not None and (calls or any(column.default_is_expression for column in schema.columns)):
                 unclear.append(table)
         reason = (
-            f"{statement.sql[:200]!r} was done to it or to a temporary table of its name, which the log does not tell"
+            f"{statement.sql[:200]!r} was done to it or to a temporary table of its name: the log does not say which"
         )
         return self._stop(statement, unclear, reason, _WRITE_ROWS)
 
