@@ -6,15 +6,17 @@ import multiprocessing
 import os
 import signal
 from contextlib import closing
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.cut_warehouse import CutError, CutWarehouse
 from tests.servers.kinds import first
-from tests.servers.sink_case import SCHEMAS, TABLE, Place, write_batch
+from tests.servers.sink_case import SCHEMAS, TABLE, Place, schema_change, write_batch
 
-from penstock.core.errors import PositionError, SinkError, UsageError
+from penstock.core.errors import PositionError, SinkError, UnavailableError, UsageError
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.core.warehouse.micro_batches import Task
 from penstock.links.warehouse.micro_batches import TaskRuns
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from tests.servers.sink_case import Target
 
+    from penstock.core.batches import Batch
     from penstock.links.warehouse.sink import SqlSink
     from penstock.ports.warehouse import Value, Warehouse
 
@@ -54,6 +57,18 @@ def run(place: Place, *tasks: Task) -> list[str]:
         runs.start()
         loads = runs.loads()
         return [task.name for task in tasks if runs.has_work(task, loads) and runs.run(task)]
+
+
+@on_both
+def test_numbers_are_read_in_their_order_and_not_in_that_of_their_texts(place: Place) -> None:
+    make_mart(place)
+    sink = place.open()
+    add_events(place, sink, 0, 12)
+    ran = [run(place, COPY)]
+    add_events(place, sink, 12, 101)
+    ran.append(run(place, COPY))
+
+    assert (ran, copied(place)) == ([["copy"], ["copy"]], list(range(101)))
 
 
 @on_both
@@ -152,6 +167,56 @@ def test_rows_that_come_below_the_offset_stop_the_task_and_move_nothing(place: P
     assert copied(place) == [1, 5, 7]
 
 
+@on_both
+def test_a_change_log_is_read_on_behind_a_truncate_and_not_once_its_rows_came_anew(place: Place) -> None:
+    make_mart(place)
+    sink = place.open()
+    add_events(place, sink, 0, 2)
+    assert run(place, COPY) == ["copy"]
+
+    sink.load(EVENTS.table, [stated(SchemaChangeKind.TRUNCATE, 2)], {1: EVENTS})
+    add_events(place, sink, 3, 5)
+    assert (run(place, COPY), copied(place)) == (["copy"], [0, 1, 3, 4])
+
+    sink.load(EVENTS.table, [stated(SchemaChangeKind.CREATE, 5)], {1: EVENTS})
+    add_events(place, sink, 6, 10)
+    with pytest.raises(PositionError, match="was emptied or made anew"):
+        run(place, COPY)
+    assert copied(place) == [0, 1, 3, 4]
+
+    place.do("DELETE FROM mart.copied")
+    assert (run(place, replace(COPY, name="again")), copied(place)) == (["again"], [6, 7, 8, 9])
+
+
+def stated(kind: SchemaChangeKind, at: int) -> Batch:
+    """A statement on the change log at `at`, where its entries are where their offsets say."""
+    told = replace(schema_change(1, at), table=EVENTS.table, end_offset=at + 1, kind=kind, file="bin.000001")
+    return replace(told, first_order=(1, at, 0), last_order=(1, at, 0))
+
+
+@on_both_nightly
+def test_a_change_log_whose_rows_come_by_several_partitions_is_not_read_by_its_places(place: Place) -> None:
+    make_mart(place)
+    sink = place.open()
+    add_events(place, sink, 0, 2)
+    spread = replace(write_batch(place, EVENTS, 1, 0, [(7, "c")]), partition=1)
+    sink.load(EVENTS.table, [spread], {1: EVENTS})
+
+    with pytest.raises(UsageError, match="by several partitions"):
+        run(place, COPY)
+
+
+@on_both_nightly
+def test_a_task_that_is_to_read_by_other_columns_does_not_read_its_rows_twice(place: Place) -> None:
+    make_mart(place)
+    add_events(place, place.open(), 0, 2)
+    assert run(place, COPY) == ["copy"]
+    add_events(place, place.opened[0], 2, 4)
+
+    with pytest.raises(UsageError, match=r"has read app\.events, _file, _pos, _row; now it is to read app\.events, id"):
+        run(place, replace(COPY, by=("id",)))
+
+
 @on_both_nightly
 def test_a_table_with_a_key_needs_columns_to_be_read_by_or_a_task_that_reads_all_of_it(place: Place) -> None:
     make_mart(place)
@@ -164,6 +229,28 @@ def test_a_table_with_a_key_needs_columns_to_be_read_by_or_a_task_that_reads_all
     assert (run(place, anew), run(place, anew)) == (["anew"], [])
     sink.load(TABLE, [place.batch(2, [("u", "a", 9)])], SCHEMAS)
     assert (run(place, anew), copied(place)) == (["anew"], [5, 9])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_a_task_whose_table_somebody_locks_leaves_a_target_that_answers(place: Place) -> None:
+    make_mart(place)
+    add_events(place, place.open(), 0, 2)
+    locked = replace(COPY, statements=("LOCK TABLE mart.copied IN EXCLUSIVE MODE NOWAIT", *COPY.statements))
+
+    with closing(TaskRuns(place.target.connect("shop/tasks"), "shop")) as runs:
+        runs.start()
+        with closing(place.target.connect("somebody")) as somebody:
+
+            def hold() -> None:
+                somebody.run("LOCK TABLE mart.copied IN EXCLUSIVE MODE")
+                with pytest.raises(UnavailableError, match="did not give us a lock in time"):
+                    runs.run(locked)
+                assert list(runs.loads()) == ["app.events"]
+
+            somebody.transact(hold)
+        assert runs.run(locked)
+    assert copied(place) == [0, 1]
 
 
 @on_both_nightly

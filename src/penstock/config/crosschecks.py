@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from penstock.config.join_steps import steps_of
 from penstock.config.joins import JoinSpec
 from penstock.config.source_crosschecks import find_source_conflicts
+from penstock.core.warehouse.micro_batches import NEWS, READ_ALL, SPREAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +48,7 @@ def find_conflicts(document: object) -> Iterator[Found]:
     for index, sink in enumerate(_sequence(pipeline.get("sinks"))):
         yield from _tls_conflicts(("sinks", index), _mapping(sink))
         yield from _delta_conflicts(("sinks", index), _mapping(sink))
+    yield from _spread_change_logs(pipeline)
     yield from _redshift_conflicts(pipeline)
     yield from _embedded_on_cluster(pipeline)
 
@@ -185,6 +187,17 @@ def _delta_conflicts(where: Location, sink: Mapping[str, object]) -> Iterator[Fo
     for key in ("endpoint", "region"):
         if sink.get(key) and not (isinstance(url, str) and url.startswith("s3:")):
             yield (*where, key), "is of no use without url: s3://..."
+
+
+def _spread_change_logs(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """A task that has no columns to read by reads a change log: its entries have no key, and go to any partition."""
+    partitions = _mapping(pipeline.get("kafka")).get("partitions")
+    if not isinstance(partitions, int) or partitions <= 1:
+        return
+    for index, sink in enumerate(_sequence(pipeline.get("sinks"))):
+        for number, task in enumerate(_sequence(_mapping(sink).get("tasks"))):
+            if NEWS in str(_mapping(task).get("sql")) and not _mapping(task).get("by"):
+                yield ("sinks", index, "tasks", number, "sql"), f"{SPREAD}: {READ_ALL}"
 
 
 def _redshift_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:

@@ -15,7 +15,7 @@ import structlog
 
 from penstock.config.sinks import DuckdbSinkSpec, PostgresSinkSpec
 from penstock.config.specs import LinkSpec
-from penstock.core.errors import PenstockError, SinkError, UnavailableError
+from penstock.core.errors import PenstockError, PositionError, RefusedStatementError, UnavailableError, UsageError
 from penstock.core.warehouse.micro_batches import find_due, seconds_to_next
 from penstock.wiring.background_thread import BackgroundThread
 from penstock.wiring.open import open_pipeline_state
@@ -33,6 +33,8 @@ _log = structlog.get_logger()
 
 _PAUSE_SECONDS_MAX: Final = 60.0
 _AGAIN_SECONDS: Final = 5.0
+_OF_THE_TASK: Final = (RefusedStatementError, UsageError, PositionError)
+"""What does not pass by itself. A disk that is full, a lock and the like do: no task is suspended for them."""
 
 
 def tasks_link(sink: str) -> str:
@@ -97,21 +99,21 @@ class TaskRound:
         """
         due = find_due(self._tasks, self._checked_at, now)
         loads = runs.loads()
-        if self._waits:
-            self._go_on()
-        self._note({task.name for task in self._tasks if task.stream and str(task.stream) not in loads})
         for task in self._tasks:
             if task.name in due or (task.after and not any(name in self.errors for name in task.after)):
                 self._run(runs, task, loads)
             if task.name in due:
                 self._checked_at[task.name] = now
+        if self._waits:
+            self._go_on()
+        self._note({task.name for task in self._tasks if task.stream and str(task.stream) not in loads})
         return now + min(seconds_to_next(self._tasks, self._checked_at, now), _PAUSE_SECONDS_MAX)
 
     def wait(self, error: PenstockError) -> None:
-        """Tell of every task that it waits for the target; `run` takes it back."""
+        """Tell of every task without an error of its own that it waits for the target; `run` takes it back."""
         self._waits = True
         with closing(open_pipeline_state(self._spec)) as state:
-            for task in self._tasks:
+            for task in (task for task in self._tasks if task.name not in self.errors):
                 told = f"the task waits: {error.message}"
                 state.stop_table(self._link, task.name, told, error.hint, time.time_ns() // 1_000_000)
 
@@ -120,7 +122,8 @@ class TaskRound:
         if waiting == self._noted:
             return
         with closing(open_pipeline_state(self._spec)) as state:
-            for task in self._tasks:
+            # A note would take the place of an error.
+            for task in (task for task in self._tasks if task.name not in self.errors):
                 if task.name in waiting:
                     note = f"it waits for the first rows of {task.stream}; is that what the sink calls the table?"
                     state.note_table(self._link, task.name, note)
@@ -133,7 +136,8 @@ class TaskRound:
             for name in state.stopped_tables(self._link):
                 if name not in self.errors:
                     state.resume_table(self._link, name)
-        self._waits = False
+        # Notes went with the errors.
+        self._waits, self._noted = False, None
 
     def _run(self, runs: TaskRuns, task: Task, loads: Mapping[str, str]) -> None:
         failures = self._failures.get(task.name, 0)
@@ -141,10 +145,10 @@ class TaskRound:
             return
         try:
             ran = runs.run(task)
-        except UnavailableError:
-            raise
         except PenstockError as error:
-            self._fail(task, error, failures + 1)
+            if isinstance(error, UnavailableError) and not _answers(runs):
+                raise
+            self._fail(task, error, failures + isinstance(error, _OF_THE_TASK))
             return
         if task.name in self.errors:
             with closing(open_pipeline_state(self._spec)) as state:
@@ -156,9 +160,10 @@ class TaskRound:
 
     def _fail(self, task: Task, error: PenstockError, failures: int) -> None:
         self._failures[task.name], self.errors[task.name] = failures, error
-        # What a target says to do is about tables of ours.
-        mend = "correct the task's `sql`, or what the error names" if isinstance(error, SinkError) else error.hint
         told = f"failed {failures} times in a row: {error.message}" if failures > 1 else f"failed: {error.message}"
+        # What a target says to do about a statement is about tables of ours.
+        is_refused = isinstance(error, RefusedStatementError)
+        mend = "correct the task's `sql`, or what the error names" if is_refused else error.hint
         if failures >= task.failures_max:
             told, hint = f"the task is suspended: it {told}", f"{mend}; then start the pipeline again"
         else:
@@ -166,6 +171,15 @@ class TaskRound:
         _log.warning("task failed", link=self._link, task=task.name, error=told, hint=hint)
         with closing(open_pipeline_state(self._spec)) as state:
             state.stop_table(self._link, task.name, told, hint, time.time_ns() // 1_000_000)
+
+
+def _answers(runs: TaskRuns) -> bool:
+    """Whether a target answers in spite of an error: a lock, a full tablespace and a timeout may be one task's."""
+    try:
+        runs.loads()
+    except PenstockError:
+        return False
+    return True
 
 
 class MicroBatches(BackgroundThread):

@@ -69,3 +69,16 @@ def test_tasks_stand_in_the_order_in_which_they_run_and_check_tells_them() -> No
 )
 def test_a_task_that_cannot_be_is_named_with_what_to_write(task: str, told: str) -> None:
     assert told in mistake(f"{{name: one, {task}}}")
+
+
+def test_a_task_cannot_read_the_news_of_a_change_log_that_is_spread_over_partitions() -> None:
+    task = f'{{name: one, schedule: 1 MINUTE, stream: shop.log, sql: ["{COPY}"]%s}}'
+    spread = FILE + "kafka: {{partitions: 3}}\n"
+
+    with pytest.raises(ConfigError) as refused:
+        parse(spread.format(tasks=task % ""), "shop.yaml", Path("/etc/penstock"))
+
+    (found,) = refused.value.mistakes
+    assert "which its rows do not arrive in by several partitions: let the task delete what it made" in found
+    assert parse(spread.format(tasks=task % ", by: id"), "shop.yaml", Path("/etc/penstock")).kafka.partitions == 3
+    assert parse(FILE.format(tasks=task % ""), "shop.yaml", Path("/etc/penstock")).kafka.partitions == 1

@@ -103,20 +103,22 @@ def test_a_task_is_due_once_in_an_interval_and_never_waits_for_two(pauses: list[
 _memory = duckdb.connect(config={"threads": 1})
 
 
-def read(rows: list[tuple[str, int]], known: Offset | None) -> tuple[list[tuple[str, int]], Offset | None]:
+def read(
+    rows: list[tuple[str, int]], known: Offset | None, barrier: str = "0:0:0", by: tuple[str, str] = ("f", "n")
+) -> tuple[list[tuple[str, int]], Offset | None]:
     """Read what is new in a table of DuckDB with these rows; return it and the offset behind it."""
-    types: Mapping[str, str] = {"f": "VARCHAR", "n": "INTEGER"}
-    stream = Stream(DUCKDB, "app.events", "events", ("f", "n"), types)
-    _memory.execute("CREATE OR REPLACE TABLE events (f VARCHAR, n INTEGER)")
+    types: Mapping[str, str] = {by[0]: "VARCHAR", by[1]: "INTEGER"}
+    stream = Stream(DUCKDB, "app.events", "events", by, types)
+    _memory.execute(f"CREATE OR REPLACE TABLE events ({by[0]} VARCHAR, {by[1]} INTEGER)")
     if rows:
         _memory.executemany("INSERT INTO events VALUES (?, ?)", rows)
     end = _memory.execute(stream.plan_end()).fetchone()
     if end is None:
         return [], known
-    counts = _memory.execute(stream.plan_counts(known, end)).fetchone()
-    assert counts is not None
-    after = stream.advance(known, end, counts)
-    return _memory.execute(f"FROM {stream.render(known, end)} ORDER BY ALL").fetchall(), after
+    row = _memory.execute(stream.plan_counts(known, end, f"'{barrier}'")).fetchone()
+    assert row is not None
+    after = stream.advance(known, end, row[:3], row[3])
+    return _memory.execute(f"FROM {stream.render(known, after.values)} ORDER BY ALL").fetchall(), after
 
 
 places = st.tuples(st.sampled_from(["b.1", "b.2", "it's"]), st.integers(-3, 9))
@@ -142,14 +144,54 @@ def test_rows_that_come_in_the_order_of_their_columns_are_read_once_and_others_a
             read([*there, data.draw(st.sampled_from(rows))], known)
 
 
+def test_a_table_that_was_filled_anew_is_not_read_a_second_time_nor_passed_over() -> None:
+    _, known = read([("b.2", 1), ("b.2", 2)], None, "1:1:0")
+
+    for anew in ([("b.3", 1), ("b.3", 2)], [("b.1", 1), ("b.1", 2)], [("b.1", 1)], [("b.2", 1), ("b.2", 3)]):
+        with pytest.raises(PositionError, match="emptied or made anew") as told:
+            read(anew, known, "2:1:0")
+        assert "empty what the task made, and give it another name" in told.value.hint
+
+
+def test_a_table_that_has_its_rows_again_is_read_on() -> None:
+    _, known = read([("b.2", 1), ("b.2", 2)], None, "1:1:0")
+
+    new, after = read([("b.2", 1), ("b.2", 2), ("b.2", 7)], known, "2:1:0")
+
+    assert (new, after) == ([("b.2", 7)], Offset(("app.events", "f", "n"), ("b.2", "7"), 3, "2:1:0"))
+
+
+def test_rows_that_are_deleted_stop_no_task_and_move_no_offset_back() -> None:
+    _, known = read([("b.2", 1), ("b.2", 2)], None)
+
+    new, known = read([("b.2", 1)], known)
+    assert (new, known) == ([], Offset(("app.events", "f", "n"), ("b.2", "2"), 1, "0:0:0"))
+    with pytest.raises(PositionError, match="1 rows that are not behind its offset"):
+        read([("b.2", 1), ("b.2", 2)], known)
+    assert read([("b.2", 3)], known)[0] == [("b.2", 3)]
+
+
+def test_a_change_log_that_ends_before_the_offset_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    by = ("_file", "_pos")
+    monkeypatch.setattr("penstock.core.warehouse.micro_batches.LOG_PLACE", by)
+    _, known = read([("b.9", 1), ("b.9", 2)], None, by=by)
+
+    with pytest.raises(PositionError, match=r"ends at b\.2 7, before its offset b\.9 2"):
+        read([("b.2", 7)], known, by=by)
+
+
 def test_the_sql_of_a_stream_is_what_every_warehouse_takes() -> None:
     types = {"_file": "VARCHAR(255)", "_pos": "BIGINT"}
     stream = Stream(POSTGRES, "app.events", '"app"."events"', ("_file", "_pos"), types)
-    known = Offset(stream.columns, ("bin.1", "7"), 3)
+    known = Offset(stream.columns, ("bin.1", "7"), 3, "")
     file, pos = "CAST('{0}' AS VARCHAR(255))", "CAST('{1}' AS BIGINT)"
     behind = f'("_file" > {file} OR ("_file" = {file} AND ("_pos" > {pos})))'
 
-    queries = [stream.plan_end(), stream.plan_counts(known, ("it's", "9")), stream.render(known, ("it's", "9"))]
+    queries = [
+        stream.plan_end(),
+        stream.plan_counts(known, ("it's", "9"), "'1:2:3'"),
+        stream.render(known, ("it's", "9")),
+    ]
 
     old, end = behind.format("bin.1", "7"), behind.format("it''s", "9")
     some = "COALESCE(SUM(CASE WHEN {} THEN 1 ELSE 0 END), 0)"
@@ -158,7 +200,7 @@ def test_the_sql_of_a_stream_is_what_every_warehouse_takes() -> None:
     there, newest = '"_file" IS NOT NULL AND "_pos" IS NOT NULL', 't."_file" DESC, t."_pos" DESC LIMIT 1'
     assert queries == [
         f"SELECT {texts} WHERE {there} ORDER BY {newest}",
-        f'SELECT {", ".join(counts)} FROM "app"."events"',
+        f'SELECT {", ".join(counts)}, \'1:2:3\' FROM "app"."events"',
         f'(SELECT * FROM "app"."events" WHERE NOT {end} AND {old})',
     ]
     for dialect in ("postgres", "redshift", "duckdb"):

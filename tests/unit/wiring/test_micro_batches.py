@@ -10,6 +10,7 @@ import pytest
 from penstock.adapters.duckdb.warehouse import DuckdbWarehouse
 from penstock.config.load import parse
 from penstock.config.sinks import DuckdbSinkSpec
+from penstock.core.errors import RefusedStatementError, SinkError, UnavailableError
 from penstock.links.warehouse.micro_batches import TaskRuns
 from penstock.wiring.health import find_problems, is_healthy
 from penstock.wiring.micro_batches import MicroBatches, TaskRound, open_tasks, run_tasks_once
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
+    from penstock.core.errors import PenstockError
     from penstock.ports.warehouse import Value
 
 FILE = """\
@@ -69,11 +71,13 @@ def file(tmp_path: Path) -> Iterator[Counted]:
         columns = (
             "pipeline VARCHAR, source VARCHAR, source_table VARCHAR, topic VARCHAR, partition INT, next_offset INT"
         )
+        barriers = "pipeline VARCHAR, source_table VARCHAR, border_file INT, border_offset INT, border_row INT"
         for statement in (
             "CREATE SCHEMA app",
             "CREATE SCHEMA mart",
             "CREATE SCHEMA penstock",
             f"CREATE TABLE penstock.positions ({columns})",
+            f"CREATE TABLE penstock.tables ({barriers})",
             "CREATE TABLE mart.copied (id INT)",
         ):
             warehouse.run(statement)
@@ -169,3 +173,119 @@ def test_a_target_that_is_away_is_told_of_every_task_and_taken_back_when_it_is_t
     beside._work_once()
     beside._close()
     assert told(spec) == []
+
+
+class Troubled(DuckdbWarehouse):
+    """A file in which statements with a word fail; one that `is_lost` fails from then on."""
+
+    word = "mart.other"
+    is_lost = False
+    error: PenstockError | None = None
+
+    def run(self, statement: str, values: Sequence[Value] = ()) -> None:
+        self._fail(statement)
+        super().run(statement, values)
+
+    def fetch(self, statement: str, values: Sequence[Value] = ()) -> list[tuple[Value, ...]]:
+        self._fail(statement)
+        return super().fetch(statement, values)
+
+    def _fail(self, statement: str) -> None:
+        if self.error and self.word in statement:
+            self.word = "" if self.is_lost else self.word
+            raise self.error
+
+
+@pytest.fixture
+def troubled(tmp_path: Path, file: Counted) -> Iterator[Troubled]:
+    file.run("CREATE TABLE mart.other (id INT)")
+    for name in ("bad", "good"):
+        load(file, name, 1)
+    with closing(Troubled(tmp_path / "wh.duckdb")) as warehouse:
+        yield warehouse
+
+
+def rounds(tmp_path: Path, troubled: Troubled) -> tuple[PipelineSpec, TaskRound, TaskRuns]:
+    """Two tasks, of which the first writes to `mart.other`."""
+    spec = pipeline(tmp_path, COPY.format(name="bad", into="other"), COPY.format(name="good", into="copied"))
+    runs = TaskRuns(troubled, "shop")
+    runs.start()
+    return spec, TaskRound(spec, sink_of(spec)), runs
+
+
+FULL = "has a full disk"
+ROOM = "make room there"
+
+
+@pytest.mark.parametrize("error", [UnavailableError(FULL, ROOM), SinkError(FULL, ROOM)])
+def test_what_passes_by_itself_suspends_no_task_stops_no_other_and_is_told_until_it_has_passed(
+    tmp_path: Path, file: Counted, troubled: Troubled, error: PenstockError
+) -> None:
+    spec, due, runs = rounds(tmp_path, troubled)
+    troubled.error = error
+
+    for number in range(4):
+        due.run(runs, float(number))
+        assert told(spec) == [("tasks of wh, bad", f"the task failed: {FULL}")]
+        assert hints(spec) == [f"{ROOM}; nothing is lost, and it is tried again at its next time"]
+    assert file.fetch("SELECT id FROM mart.copied") == [(1,)]
+
+    troubled.error = None
+    due.run(runs, 9.0)
+    assert told(spec) == []
+    assert file.fetch("SELECT id FROM mart.other") == [(1,)]
+
+
+def test_a_target_that_is_lost_in_a_round_is_told_until_a_round_came_to_its_end(
+    tmp_path: Path, troubled: Troubled
+) -> None:
+    spec, due, runs = rounds(tmp_path, troubled)
+
+    troubled.error, troubled.is_lost = UnavailableError("is away", "start it"), True
+    with pytest.raises(UnavailableError) as lost:
+        due.run(runs, 0.0)
+    due.wait(lost.value)
+    troubled.word = "mart.other"
+    with pytest.raises(UnavailableError):
+        due.run(runs, 1.0)
+    assert [text for _, text in told(spec)] == ["the task waits: is away"] * 2
+
+    troubled.error = None
+    due.run(runs, 9.0)
+    assert told(spec) == []
+
+
+def test_a_suspended_task_keeps_its_error_while_the_target_is_away(tmp_path: Path, troubled: Troubled) -> None:
+    spec, due, runs = rounds(tmp_path, troubled)
+    troubled.error = RefusedStatementError("refused", "put the table back")
+    for number in range(3):
+        due.run(runs, float(number))
+    suspended = ("tasks of wh, bad", "the task is suspended: it failed 2 times in a ")
+    assert told(spec) == [suspended]
+    assert hints(spec) == ["correct the task's `sql`, or what the error names; then start the pipeline again"]
+
+    due.wait(UnavailableError("is away", "start it"))
+    assert told(spec) == [suspended, ("tasks of wh, good", "the task waits: is away")]
+    due.run(runs, 9.0)
+    assert told(spec) == [suspended]
+
+
+def hints(spec: PipelineSpec) -> list[str]:
+    """What status says to do about tasks with an error."""
+    with closing(StatusReader(spec)) as reader:
+        return [table.hint for table in reader.read().tables if table.error]
+
+
+def test_a_task_that_waits_for_its_first_rows_says_so_again_when_the_target_was_away(
+    tmp_path: Path, file: Counted
+) -> None:
+    spec = pipeline(tmp_path, COPY.format(name="one", into="copied"))
+    due, runs = TaskRound(spec, sink_of(spec)), TaskRuns(file, "shop")
+    runs.start()
+    due.run(runs, 0.0)
+
+    due.wait(UnavailableError("is away", "start it"))
+    due.run(runs, 1.0)
+
+    with closing(StatusReader(spec)) as reader:
+        assert [table.hint[:31] for table in reader.read().tables] == ["it waits for the first rows of "]

@@ -24,6 +24,13 @@ NEWS: Final = "{stream}"
 """What stands in a task's SQL for what is new in its stream."""
 LOG_PLACE: Final = ("_file", "_pos", "_row")
 """The columns of a change log that only grow: where a change stands in the source's log."""
+BEGIN_ANEW: Final = "empty what the task made, and give it another name: then it begins at the table's beginning"
+"""What to do where a task cannot go on from its offset. Without the first half it would make rows twice."""
+SPREAD: Final = (
+    f"{NEWS} of a change log is read in the log's order, which its rows do not arrive in by several partitions"
+)
+READ_ALL: Final = f"let the task delete what it made and read all of the table, by its name in place of {NEWS}"
+"""What to do about a change log that is spread over partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """How far a stream is read: its table and columns, their newest values as texts, and how many rows are up to it."""
+    """How far a stream is read: its table and columns, their newest values as texts, and how many rows are up to it.
+
+    `barrier` is where the table was last emptied, begun or ended in the source's log, as a text.
+    """
 
     columns: tuple[str, ...]
     values: tuple[str, ...]
     rows: int
+    barrier: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +117,12 @@ def seconds_to_next(tasks: Sequence[Task], checked_at: Mapping[str, float], now:
     return max(0.0, min(dues, default=0.0))
 
 
+def check_in_order(by: tuple[str, ...], load: str) -> None:
+    """Raise UsageError for a change log whose rows do not arrive in its order, by how far its table is loaded."""
+    if by == LOG_PLACE and any(not place.rpartition(":")[0].endswith("/0") for place in load.split()):
+        raise UsageError(SPREAD, READ_ALL)
+
+
 @dataclass(frozen=True, slots=True)
 class Stream:
     """A table at `path` (quoted), by columns of which `types` has the types and none has NULL. Its rows only come."""
@@ -128,23 +145,40 @@ class Stream:
         texts = ", ".join(f"CAST(t.{column} AS {self.dialect.any_text})" for column in self._columns)
         return f"SELECT {texts} FROM {self.path} AS t WHERE {self._nulls(negated=True)} ORDER BY {newest} LIMIT 1"  # noqa: S608 - quoted
 
-    def plan_counts(self, known: Offset | None, end: tuple[str, ...]) -> str:
-        """Return the query for how many rows lack a value, are up to the known offset, and are up to `end`."""
+    def plan_counts(self, known: Offset | None, end: tuple[str, ...], barrier: str) -> str:
+        """Return the query for how many rows lack a value, are up to the known offset, and are up to `end`.
+
+        `barrier` is an expression that is selected with them, and so seen at the same moment.
+        """
         up_to = "0" if known is None else _count(f"NOT {self._behind(known.values)}")
         counts = (_count(self._nulls(negated=False)), up_to, _count(f"NOT {self._behind(end)}"))
-        return f"SELECT {', '.join(counts)} FROM {self.path}"  # noqa: S608 - quoted
+        return f"SELECT {', '.join(counts)}, {barrier} FROM {self.path}"  # noqa: S608 - quoted
 
-    def advance(self, known: Offset | None, end: tuple[str, ...], counts: Sequence[int]) -> Offset:
-        """Return the offset at `end`. Raises PositionError for rows that nobody would ever see."""
+    def advance(self, known: Offset | None, end: tuple[str, ...], counts: Sequence[int], barrier: str) -> Offset:
+        """Return the offset at `end`, or the known one where there is nothing behind it.
+
+        Raises PositionError for rows that nobody would ever see, and for a table whose
+        rows are not those that were read: they would be read twice, or never.
+        """
         nulls, up_to, through = counts
-        named = f"{self.name} by {', '.join(self.by)}"
-        hint = "give the task columns in `by` that only grow, and another name: then it begins at the table's beginning"
-        late = up_to - known.rows if known is not None else 0
-        if nulls or late > 0:
-            told = f"{nulls} rows without a value there" if nulls else f"{late} rows that are not behind its offset"
-            message = f"the stream {named} has got {told}"
-            raise PositionError(message, hint)
-        return Offset(self.columns, end, through)
+        named = f"the stream {self.name} by {', '.join(self.by)}"
+        if nulls:
+            message = f"{named} has got {nulls} rows without a value there"
+            raise PositionError(message, f"give the task columns in `by` that have one in each row; {BEGIN_ANEW}")
+        if known is None:
+            return Offset(self.columns, end, through, barrier)
+        more, goes_back = up_to - known.rows, end != known.values and up_to == through
+        if barrier != known.barrier and (more or goes_back):
+            message = f"{named} was emptied or made anew, and its rows are not those that were read"
+            raise PositionError(message, f"if it is being filled again, wait for that; if this stays, {BEGIN_ANEW}")
+        if more > 0:
+            message = f"{named} has got {more} rows that are not behind its offset"
+            raise PositionError(message, f"give the task columns in `by` that only grow; {BEGIN_ANEW}")
+        if goes_back and self.by == LOG_PLACE:
+            message = f"{named} ends at {' '.join(end)}, before its offset {' '.join(known.values)}"
+            raise PositionError(message, BEGIN_ANEW)
+        # The newest rows may have been deleted: what comes behind them is new all the same.
+        return Offset(self.columns, known.values if goes_back else end, through, barrier)
 
     def render(self, known: Offset | None, end: tuple[str, ...]) -> str:
         """Return what stands in SQL for the rows behind the known offset, up to `end`."""
@@ -182,15 +216,15 @@ def choose_columns(task: Task, there: Iterable[str]) -> tuple[str, ...]:
 
 def render_offset(offset: Offset | None) -> str:
     """Return an offset as a text; "" for none."""
-    return "" if offset is None else json.dumps([offset.columns, offset.values, offset.rows])
+    return "" if offset is None else json.dumps([offset.columns, offset.values, offset.rows, offset.barrier])
 
 
 def parse_offset(text: str) -> Offset | None:
     """Return what `render_offset` made a text of."""
     if not text:
         return None
-    columns, values, rows = json.loads(text)
-    return Offset(tuple(columns), tuple(values), rows)
+    columns, values, rows, barrier = json.loads(text)
+    return Offset(tuple(columns), tuple(values), rows, barrier)
 
 
 def _count(condition: str) -> str:

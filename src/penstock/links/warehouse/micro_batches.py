@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.core.warehouse.dialect import quote_name
+from penstock.core.errors import UsageError
+from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.micro_batches import (
+    BEGIN_ANEW,
     NEWS,
     Stream,
     TaskPlace,
+    check_in_order,
     choose_columns,
     has_work,
     parse_offset,
@@ -48,7 +51,8 @@ class TaskRuns:
     def loads(self) -> Mapping[str, str]:
         """Return how far each table is loaded, by its name: one query for all streams."""
         if not self._may_have_places:
-            where = "table_schema = ? AND table_name = 'positions'"
+            # Of the tables of progress it is the one that is made last.
+            where = "table_schema = ? AND table_name = 'tables'"
             self._may_have_places = bool(
                 self._warehouse.fetch(f"SELECT 1 FROM information_schema.tables WHERE {where}", [self._schema])  # noqa: S608
             )
@@ -81,12 +85,14 @@ class TaskRuns:
     def _run(self, task: Task) -> TaskPlace:
         # Positions are read ahead of rows: what is loaded in between is seen again, and found to be read.
         places = self._read_places()
-        place, seen = places.get(task.name, NOWHERE), sees(task, self.loads(), places)
+        loads = self.loads()
+        place, seen = places.get(task.name, NOWHERE), sees(task, loads, places)
         if not has_work(task, seen, place):
             return place
         news, offset = "", place.offset
         if task.stream is not None and task.reads_news:
-            news, offset = self._read_news(task, task.stream, place.offset)
+            load = loads.get(str(task.stream), "")
+            news, offset = self._read_news(task, task.stream, load, place.offset)
         ran = bool(news) or not task.reads_news
         for statement in task.statements if ran else ():
             self._warehouse.run(statement.replace(NEWS, news))
@@ -94,20 +100,32 @@ class TaskRuns:
         self._write(task, after)
         return after
 
-    def _read_news(self, task: Task, table: TableId, known: Offset | None) -> tuple[str, Offset | None]:
+    def _read_news(self, task: Task, table: TableId, load: str, known: Offset | None) -> tuple[str, Offset | None]:
         """Return what stands in SQL for what is new, "" for nothing, and the offset behind it."""
         dialect = self._warehouse.dialect
         types = self._warehouse.columns(table)
         by = choose_columns(task, types)
+        check_in_order(by, load)
         stream = Stream(dialect, str(table), table_path(dialect, self._warehouse.catalog, table), by, types)
         if known is not None and known.columns != stream.columns:
-            known = None
+            read, now = ", ".join(known.columns), ", ".join(stream.columns)
+            message = f"the task {task.name} has read {read}; now it is to read {now}"
+            raise UsageError(message, BEGIN_ANEW)
         end = tuple(str(value) for row in self._warehouse.fetch(stream.plan_end()) for value in row)
         if not end:
             return "", known
-        (counts,) = self._warehouse.fetch(stream.plan_counts(known, end))
-        after = stream.advance(known, end, [int(count) for count in counts])
-        return "" if known is not None and known.values == end else stream.render(known, end), after
+        ((*counts, barrier),) = self._warehouse.fetch(stream.plan_counts(known, end, self._barrier(table)))
+        after = stream.advance(known, end, [int(count) for count in counts], str(barrier or ""))
+        return "" if known is not None and known.values == after.values else stream.render(known, end), after
+
+    def _barrier(self, table: TableId) -> str:
+        """Return the expression for where a table was last emptied, begun or ended, as its loads keep it."""
+        dialect = self._warehouse.dialect
+        names = (quote_name(dialect, name) for name in ("border_file", "border_offset", "border_row"))
+        place = " || ':' || ".join(f"CAST({name} AS {dialect.any_text})" for name in names)
+        whose = (("pipeline", self._pipeline), ("source_table", str(table)))
+        where = " AND ".join(f"{quote_name(dialect, name)} = {quote_text(value, dialect)}" for name, value in whose)
+        return f"(SELECT MAX({place}) FROM {self._named('tables')} WHERE {where})"  # noqa: S608 - quoted
 
     def _create(self) -> None:
         any_text = self._warehouse.dialect.any_text
