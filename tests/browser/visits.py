@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ def visitor(browser: Browser, *, width: int = 1400, scheme: Scheme = "light", sc
 
 
 def _is_defect(message: str) -> bool:
-    # The status of a page that is not there, or of a form that was refused, is told on the console as well.
-    return "the server responded with a status of 4" not in message
+    # The status of a page that is not there, of a form that was refused, or of what has to wait, is on the console too.
+    return not re.search(r"the server responded with a status of (4|503)", message)
 
 
 def require_structure(page: Page, path: str) -> None:

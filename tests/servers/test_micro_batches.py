@@ -244,7 +244,7 @@ def test_a_task_whose_table_somebody_locks_leaves_a_target_that_answers(place: P
 
             def hold() -> None:
                 somebody.run("LOCK TABLE mart.copied IN EXCLUSIVE MODE")
-                with pytest.raises(UnavailableError, match="did not give us a lock in time"):
+                with pytest.raises(UnavailableError, match="did not grant a lock in time"):
                     runs.run(locked)
                 assert list(runs.loads()) == ["app.events"]
 

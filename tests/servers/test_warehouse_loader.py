@@ -135,7 +135,7 @@ def test_tables_of_a_swap_wait_together_and_go_on_together(warehouse: Warehouse)
     warehouse.place.do(f"DROP TABLE shop.{path.name}")
 
     assert set(stopped) == {str(NEW), str(OLD), str(SHADOW)}
-    assert "not ours" in stopped[str(SHADOW)]
+    assert "Penstock did not make" in stopped[str(SHADOW)]
     assert waiting == [("old", 1)]
     assert (warehouse.load(), warehouse.contents()) == ({}, SWAPPED)
 

@@ -159,7 +159,7 @@ def test_a_server_whose_heartbeat_went_back_is_refused_at_the_start_and_gets_no_
     state = open_pipeline_state(case.spec)
 
     with pytest.raises(
-        LogError, match=f"went back: it is 2, and what came behind {before.heartbeat.serial} was"
+        LogError, match=f"went back: it is 2, and what came after {before.heartbeat.serial} was"
     ) as caught:
         case.carry()
     assert "restored from a backup" in caught.value.hint
