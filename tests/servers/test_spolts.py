@@ -281,7 +281,7 @@ def test_an_input_that_was_made_anew_stops_the_spolt(case_of: Callable[[str], Sp
     case.make_topic(topic)
     _fill(case, 30)
 
-    with pytest.raises(PositionError, match="made anew"):
+    with pytest.raises(PositionError, match="was deleted and recreated"):
         case.carry("double")
 
 
