@@ -241,10 +241,12 @@ def test_more_requests_under_way_than_we_hold_are_refused_and_let_in_again(shop:
     shop.run()
     with served(shop) as client:
         address = ("127.0.0.1", client.base_url.port or 0)
-        crowd = [socket.create_connection(address) for _ in range(80)]
-        for each in crowd:
-            each.sendall(b"GET /events/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        answers = [each.recv(12) for each in crowd]
+        crowd, answers = [], []
+        # One by one: of connections that have not said yet what they want, the oldest gives way to a new one.
+        for _ in range(80):
+            crowd.append(socket.create_connection(address))
+            crowd[-1].sendall(b"GET /events/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answers.append(crowd[-1].recv(12))
         for each in crowd:
             each.close()
 
