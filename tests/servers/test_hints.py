@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -13,7 +14,7 @@ from penstock.core.snapshots import SnapshotOptions, Status
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from penstock.dev.postgres import PostgresServer
@@ -330,29 +331,34 @@ def test_tables_that_a_target_stops_go_on_when_their_hints_are_followed(
     text = chain.file.read_text()
     sink = f"kind: postgres, {where}, password_env: SINK_PASSWORD"
     chain.file.write_text(text.replace(f"kind: duckdb, path: {chain.spec.home}/wh.duckdb", sink))
-    for table, refused in REFUSED.items():
+    follow_hints(chain, REFUSED, partial(in_target, postgres, chain))
+
+
+def follow_hints(chain: Chain, tables: Mapping[str, Refused], in_target: Callable[..., object]) -> None:
+    """Have each of `tables` stopped, then follow its hint; `in_target` runs statements in the target."""
+    for table, refused in tables.items():
         if refused.made:
             chain.write(refused.made, f"INSERT INTO {table} (id) VALUES (1)")
     chain.start()
     chain.carry()
-    in_target(postgres, chain, *(refused.in_target for refused in REFUSED.values()))
-    for refused in REFUSED.values():
+    in_target(*(refused.in_target for refused in tables.values() if refused.in_target))
+    for refused in tables.values():
         chain.write(*refused.then)
     chain.carry()
     said = told(chain)
-    as_said = {table: refused.said in said.get(table, "") for table, refused in REFUSED.items()}
-    assert as_said == dict.fromkeys(REFUSED, True), said
+    as_said = {table: refused.said in said.get(table, "") for table, refused in tables.items()}
+    assert as_said == dict.fromkeys(tables, True), said
 
-    in_target(postgres, chain, *(refused.mended_in_target for refused in REFUSED.values()))
-    for refused in REFUSED.values():
+    in_target(*(refused.mended_in_target for refused in tables.values() if refused.mended_in_target))
+    for refused in tables.values():
         chain.write(*refused.mended)
-    again = [f"{chain.name}.{table}" for table, refused in REFUSED.items() if refused.is_read_again]
+    again = [f"{chain.name}.{table}" for table, refused in tables.items() if refused.is_read_again]
     ask_for_snapshots(chain.spec, again, SnapshotOptions(full_refresh=True))
     chain.carry()
     chain.carry()
 
     assert told(chain) == {}
-    assert differing(chain, REFUSED) == {}
+    assert differing(chain, tables) == {}
 
 
 def in_target(postgres: PostgresServer, chain: Chain, *statements: str) -> None:
@@ -360,5 +366,5 @@ def in_target(postgres: PostgresServer, chain: Chain, *statements: str) -> None:
     login = f"host={postgres.host} port={postgres.port} user={postgres.user} password={postgres.password}"
     with psycopg.connect(f"{login} dbname={postgres.database}", autocommit=True, connect_timeout=10) as connection:
         connection.execute(f"SET search_path = {chain.name}".encode())
-        for statement in filter(None, statements):
+        for statement in statements:
             connection.execute(statement.encode())

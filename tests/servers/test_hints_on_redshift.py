@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.chain import Chain, make_chain
 from tests.servers.redshift_case import log_in, run, target
-from tests.servers.test_hints import Refused, differing, told
-
-from penstock.core.snapshots import SnapshotOptions
-from penstock.wiring.snapshots import ask_for_snapshots
+from tests.servers.test_hints import Refused, follow_hints
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,28 +103,6 @@ def test_tables_that_redshift_stops_go_on_when_their_hints_are_followed(
     chain: Chain, redshift: RedshiftServer, redshift_place: Place
 ) -> None:
     database = target(redshift_place).cluster.database
-    for table, refused in REFUSED.items():
-        if refused.made:
-            chain.write(refused.made, f"INSERT INTO {table} (id) VALUES (1)")
-    chain.start()
-    chain.carry()
     with closing(log_in(redshift, dbname=database)) as connection:
         run(connection, f"SET search_path TO {chain.name}")
-        run(connection, *filter(None, (refused.in_target for refused in REFUSED.values())))
-        for refused in REFUSED.values():
-            chain.write(*refused.then)
-        chain.carry()
-        said = told(chain)
-        as_said = {table: refused.said in said.get(table, "") for table, refused in REFUSED.items()}
-        assert as_said == dict.fromkeys(REFUSED, True), said
-
-        run(connection, *filter(None, (refused.mended_in_target for refused in REFUSED.values())))
-    for refused in REFUSED.values():
-        chain.write(*refused.mended)
-    again = [f"{chain.name}.{table}" for table, refused in REFUSED.items() if refused.is_read_again]
-    ask_for_snapshots(chain.spec, again, SnapshotOptions(full_refresh=True))
-    chain.carry()
-    chain.carry()
-
-    assert told(chain) == {}
-    assert differing(chain, REFUSED) == {}
+        follow_hints(chain, REFUSED, partial(run, connection))
