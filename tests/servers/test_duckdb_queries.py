@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -239,6 +240,17 @@ def test_a_run_file_that_a_kill_left_behind_is_not_believed(sink: DuckdbWarehous
         assert rows(query(path, told_at, "SELECT 1 AS one")) == [{"one": 1}]
     told_at.write_text("{")
     assert rows(query(path, told_at, "SELECT 1 AS one")) == [{"one": 1}]
+
+
+def test_servers_of_one_process_begin_side_by_side(told_at: Path) -> None:
+    addresses = [ServerAddress(port, "a word", os.getpid()) for port in range(8)]
+
+    for _ in range(20):
+        with ThreadPoolExecutor(len(addresses)) as threads:
+            list(threads.map(lambda address: write_run_file(told_at, address), addresses))
+
+    assert read_run_file(told_at) in addresses
+    assert [file.name for file in told_at.parent.iterdir()] == [told_at.name]
 
 
 def test_a_target_that_somebody_else_has_open_is_named_after_a_while(path: Path, told_at: Path) -> None:

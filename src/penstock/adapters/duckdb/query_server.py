@@ -45,7 +45,12 @@ class QueryServer:
         self._run_file = run_file
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._address = ServerAddress(self._listener.getsockname()[1], secrets.token_urlsafe(32), os.getpid())
-        write_run_file(run_file, self._address)
+        try:
+            write_run_file(run_file, self._address)
+        except BaseException:
+            self._listener.close()
+            self._database.close()
+            raise
         self._thread = threading.Thread(target=self._listen, name="penstock-queries", daemon=True)
         self._thread.start()
 

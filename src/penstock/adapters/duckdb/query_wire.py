@@ -40,9 +40,9 @@ def run_file(home: Path, sink: str) -> Path:
 
 
 def write_run_file(file: Path, address: ServerAddress) -> None:
-    """Write a run file in one step; only its owner may read it."""
+    """Write a run file in one step; only its owner may read it. Servers of one process may write it at once."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    passing = file.with_name(f"{file.name}.{address.pid}.new")
+    passing = file.with_name(f"{file.name}.{address.pid}-{address.port}.new")
     passing.unlink(missing_ok=True)
     with os.fdopen(os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
         json.dump(asdict(address), opened)
