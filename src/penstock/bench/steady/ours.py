@@ -39,7 +39,7 @@ def measure_ours(lab: Lab, ids: Ids, sinks: int) -> Steady:
         try:
             with Visible(lab.postgres(), database, str(table)) as visible:
                 visible.await_id(first, START_SECONDS, child.alive)
-                side = Side(f"Penstock, {sinks} sinks", child.pid, child.alive, visible, table)
+                side = Side(f"Penstock, {sinks} sinks", child.pid, child.alive, visible, table, home)
                 steady = measure_side(lab, side, ids, time.monotonic() - began)
             require_equal_postgres(lab.source(), table, "Penstock", (lab.postgres(), database, str(table)))
         finally:

@@ -17,6 +17,7 @@ from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from penstock.bench.capture.latency import Ids
     from penstock.bench.lab import Lab
@@ -36,13 +37,17 @@ _MILLISECONDS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of those who carry `table`: the process whose tree is counted, and where its rows are seen."""
+    """One of those who carry `table`: the process whose tree is counted, and where its rows are seen.
+
+    `folder` is its own: the marks of a writer are never those of another side.
+    """
 
     name: str
     pid: int
     alive: Callable[[], bool]
     visible: Visible
     table: TableId
+    folder: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +98,12 @@ def _write(lab: Lab, side: Side, ids: Ids, rate: int, seconds: int) -> Stretch:
     """Write rows at `rate` and wait until the last is visible."""
     count = rate * seconds
     first = ids.take(count)
-    commits = lab.home / f"commits-{first}.txt"
+    commits = side.folder / f"commits-{first}.txt"
     command = (*mariadb_origin(lab).login, side.table, first, count, rate, commits)
     program = [sys.executable, "-m", "penstock.bench.programs.write_paced", *map(str, command)]
     with ExitStack() as opened:
         meter, broker = (opened.enter_context(Meter(pid)) for pid in (side.pid, lab.kafka().pid))
-        writer = start_child("the writer", program, lab.home / f"writer-{first}.log")
+        writer = start_child("the writer", program, side.folder / f"writer-{first}.log")
         opened.callback(writer.kill)
         await_mark(writer, "rows", seconds * 5 + _WRITER_SECONDS)
         begin, end = (await_mark(writer, mark, 1.0) for mark in ("begin", "end"))

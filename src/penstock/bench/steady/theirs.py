@@ -64,7 +64,7 @@ def _measure(lab: Lab, ids: Ids) -> Steady:
             worker.start_connector(_source_settings(lab, folder), "source")
             worker.start_connector(jdbc_settings(lab.postgres(), database, topic_of(_TABLE), _TABLE.name), "sink")
             visible.await_id(first, START_SECONDS, worker.alive)
-            side = Side(NAME, worker.pid, worker.alive, visible, _TABLE)
+            side = Side(NAME, worker.pid, worker.alive, visible, _TABLE, folder)
             steady = measure_side(lab, side, ids, time.monotonic() - began)
         require_equal_postgres(lab.source(), _TABLE, NAME, (lab.postgres(), database, _TABLE.name))
     return steady
