@@ -34,17 +34,20 @@ def status(
     file: ConfigFile,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 1 also where the pipeline is not healthy.")
+    ] = False,
 ) -> None:
     """Show links, positions, lag and rows per table, binlog retention, and problems with their remedies.
 
     It reads the leader's lock and the state database, and asks the sources how
     far their logs reach, so it works while nothing runs and disturbs nothing
-    while something does. Exit code 0 means that the status was read, not
-    that all is well.
+    while something does. Exit code 0 means that the status was read, and
+    with --exit-code also that all is well.
     """
     # Imported here so that `status --help` need not wait for SQLAlchemy.
     from penstock.config.load import load  # noqa: PLC0415
-    from penstock.wiring.health import find_problems  # noqa: PLC0415
+    from penstock.wiring.health import find_problems, is_healthy  # noqa: PLC0415
     from penstock.wiring.overview import make_overview  # noqa: PLC0415
     from penstock.wiring.pipeline_status import read_status  # noqa: PLC0415
 
@@ -56,6 +59,8 @@ def status(
     else:
         _print(open_console(), str(file), make_overview(spec, status, f"penstock run {file}"))
         _print_problems(open_console(), status, problems)
+    if exit_code and not is_healthy(status, problems):
+        raise typer.Exit(1)
 
 
 def _print(console: Console, file: str, overview: Overview) -> None:

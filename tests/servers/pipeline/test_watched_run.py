@@ -77,6 +77,11 @@ class Watched:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
+    def penstock(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command beside it, on its file."""
+        program = [sys.executable, "-m", "penstock", command, str(self.directory / "pipeline.yaml"), *arguments]
+        return subprocess.run(program, capture_output=True, text=True, check=False)
+
     def _descendants(self) -> list[int]:
         parents = {}
         for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -179,7 +184,9 @@ def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(
         asked.until_alerts("PenstockDown", fires=True, seconds=WAIT_SECONDS)
         asked.until_alerts("PenstockDown", fires=False, seconds=WAIT_SECONDS)
         watched.until_ready()
+        asked_by_a_script = watched.penstock("status", "--exit-code")
 
+    assert asked_by_a_script.returncode == 0, asked_by_a_script.stdout
     assert watched.run.poll() is None
     print(f"seen after {seen}")  # noqa: T201 - how soon, for who reads a nightly's output
 

@@ -96,6 +96,17 @@ def test_status_says_what_it_could_not_ask(file: Path) -> None:
     assert shown.exit_code == 0
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_script_is_told_by_the_exit_code_when_it_asks_for_that(file: Path, form: list[str]) -> None:
+    shown = CliRunner().invoke(app, ["status", str(file), *form])
+    told = CliRunner().invoke(app, ["status", str(file), *form, "--exit-code"])
+
+    assert (shown.exit_code, told.exit_code) == (0, 1)
+    assert [line.split()[:1] for line in told.stdout.splitlines()] == [
+        line.split()[:1] for line in shown.stdout.splitlines()
+    ]
+
+
 def test_the_lag_of_a_capture_that_does_not_run_is_not_guessed_where_its_source_is_away(file: Path) -> None:
     spec = load(file)
     state = open_state(state_url(spec), spec.pipeline)
