@@ -120,7 +120,7 @@ class TableActionRoute:
         if spolt not in names:
             message = f'there is no spolt "{spolt[:80]}" in this pipeline'
             raise UsageError(message, f"its spolts are: {', '.join(names) or 'none'}")
-        snapshot = self._watcher.snapshot
+        snapshot = self._watcher.newest()
         is_private = self._spec.is_embedded("kafka") or self._spec.is_embedded("schematizer")
         if is_private and not (snapshot and snapshot.overview.is_running):
             message = f"nobody runs {self._spec.pipeline}, and its broker and Schematizer run with it"

@@ -50,7 +50,7 @@ def create_app(watcher: Watcher) -> FastAPI:
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        snapshot = watcher.snapshot
+        snapshot = watcher.newest()
         if snapshot is None or snapshot.is_stale:
             return PlainTextResponse(f"{_why_nothing(watcher)}\n", 503)
         return Response(snapshot.metrics, media_type=CONTENT_TYPE)
@@ -73,7 +73,7 @@ def create_app(watcher: Watcher) -> FastAPI:
 
 def not_alive(watcher: Watcher) -> list[str]:
     """Why the pipeline does not live: nobody runs it, or whoever does gives no sign."""
-    snapshot = watcher.snapshot
+    snapshot = watcher.newest()
     if snapshot is None or snapshot.is_stale:
         return [_why_nothing(watcher)]
     overview = snapshot.overview
@@ -84,7 +84,7 @@ def not_alive(watcher: Watcher) -> list[str]:
 
 def not_ready(watcher: Watcher) -> list[str]:
     """Why not everything is carried now: what is not alive, not up, or not well."""
-    dead, snapshot = not_alive(watcher), watcher.snapshot
+    dead, snapshot = not_alive(watcher), watcher.newest()
     if dead or snapshot is None:
         return dead
     overview = snapshot.overview
@@ -106,7 +106,7 @@ def _why_nothing(watcher: Watcher) -> str:
 
 def _parts_for(watcher: Watcher, scope: Scope) -> Mapping[str, str]:
     """The page's parts as whoever asks may see them; none while nobody knows anything."""
-    snapshot = watcher.snapshot
+    snapshot = watcher.newest()
     if snapshot is None or snapshot.is_stale:
         return {}
     return snapshot.parts if may_act_somewhere(user_of(scope)) else snapshot.parts_to_read

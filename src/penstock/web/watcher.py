@@ -1,4 +1,4 @@
-"""Reads where a pipeline stands once a second, so that no request ever waits for a database or a source."""
+"""Reads where a pipeline stands while it is watched, so that no request ever waits for a database or a source."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 _PERIOD_SECONDS = 1.0
+_UNWATCHED_SECONDS = 5.0
+_WATCHED_SECONDS = 3.0
+"""State is read once a second for so long after somebody asked for it, and less often while nobody does."""
 _SOURCES_SECONDS = 10.0
 _ZONES_SECONDS = 300.0
 """A query keeps a virtual warehouse of Snowflake awake, which costs."""
@@ -55,7 +58,8 @@ class Watcher:
             threading.Thread(target=self._ask_zones, name="penstock-web-zones", daemon=True),
         ]
         self._has_asked_sources = self._has_asked_zones = False
-        self.snapshot: Snapshot | None = None
+        self._snapshot: Snapshot | None = None
+        self._wanted_at = 0.0
         self.unanswered = "the state database has not been read yet"
 
     def __enter__(self) -> Self:
@@ -72,6 +76,11 @@ class Watcher:
         for thread in self._threads:
             thread.join(_STOP_SECONDS)
 
+    def newest(self) -> Snapshot | None:
+        """Return what was seen last, None before the first look; whoever asks keeps us looking for a while."""
+        self._wanted_at = time.monotonic()
+        return self._snapshot
+
     def look(self, reader: StatusReader) -> Snapshot:
         """Read once and render."""
         has_asked = self._has_asked_sources and self._has_asked_zones
@@ -86,13 +95,13 @@ class Watcher:
         with closing(StatusReader(self.spec)) as reader:
 
             def read() -> None:
-                self.snapshot = self.look(reader)
+                self._snapshot = self.look(reader)
                 self.unanswered = ""
 
             def tell(why: str) -> None:
                 self.unanswered = why
 
-            self._repeat(_PERIOD_SECONDS, read, tell)
+            self._repeat(_UNWATCHED_SECONDS, read, tell, self._is_watched)
 
     def _ask(self) -> None:
         with closing(StatusReader(self.spec)) as reader:
@@ -119,8 +128,20 @@ class Watcher:
 
         self._repeat(_ZONES_SECONDS, ask, tell)
 
-    def _repeat(self, seconds: float, work: Callable[[], None], tell: Callable[[str], None]) -> None:
-        """Work until we are to stop; `tell` gets why it failed, and the log the traceback of a mistake of ours."""
+    def _is_watched(self) -> bool:
+        return time.monotonic() - self._wanted_at < _WATCHED_SECONDS
+
+    def _repeat(
+        self,
+        seconds: float,
+        work: Callable[[], None],
+        tell: Callable[[str], None],
+        is_urgent: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Work until we are to stop, so far apart, or every second while `is_urgent`.
+
+        `tell` gets why it failed, and the log the traceback of a mistake of ours.
+        """
         logged = ""
         while not self._stop.is_set():
             try:
@@ -133,4 +154,6 @@ class Watcher:
                 if repr(error) != logged:
                     _log.error("the page tries again", exc_info=error, seconds=seconds)
                 logged = repr(error)
-            self._stop.wait(seconds)
+            next_at = time.monotonic() + seconds
+            while not self._stop.wait(_PERIOD_SECONDS) and time.monotonic() < next_at and not is_urgent():
+                pass

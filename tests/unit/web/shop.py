@@ -165,7 +165,7 @@ def served(shop: Shop) -> Iterator[httpx.Client]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            until(lambda: server.started and watcher.snapshot is not None and watcher.snapshot.has_asked)
+            until(lambda: server.started and (seen := watcher.newest()) is not None and seen.has_asked)
             with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", trust_env=False) as client:
                 yield client
         finally:

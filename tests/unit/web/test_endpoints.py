@@ -273,7 +273,7 @@ def test_a_mistake_of_ours_is_told_and_the_page_goes_on_after_it(shop: Shop, mon
             told = watcher._sources[0].unanswered
             until(lambda: "ZeroDivisionError" in watcher.unanswered)
             broken.undo()
-            until(lambda: watcher.snapshot and watcher.snapshot.has_asked)
+            until(lambda: (seen := watcher.newest()) and seen.has_asked)
 
     assert told == "a mistake of Penstock: ZeroDivisionError()"
 
