@@ -23,6 +23,7 @@ from penstock.dev.snowflake.session import Session
 from penstock.dev.snowflake.statements import only_stream, replace_has_data
 from penstock.dev.snowflake.streams import parse_name
 from penstock.dev.snowflake.tasks import Tasks
+from penstock.dev.snowflake.translations import copy_no_trees
 from penstock.embedded.ports import LOOPBACK
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class StandIn:
     def install(self) -> None:
         """Take the place of fakesnow's own cursors and databases."""
         fakesnow.server.shared_fs = self._snow
+        copy_no_trees()
 
         def execute(cursor: Any, command: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - as fakesnow has it
             return self._session(cursor._conn).execute(cursor, command, *rest, **more)  # noqa: SLF001
