@@ -27,12 +27,13 @@ from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, pla
 from penstock.core.warehouse.overflow import fit_rows, fit_schema
 from penstock.core.warehouse.partial_rows import WHOLE, plan_completion
 from penstock.core.warehouse.planner import keep_fill_values, plan_deletes, plan_truncate
-from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, refuse_orphans, rename_origin
+from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, refuse_orphans
 from penstock.links.warehouse.lake_state import LakeState, Rename, TableProgress
 from penstock.links.warehouse.lake_tables import LakeTables
 from penstock.links.warehouse.pieces import count_changes, find_lacking, read_pieces
-from penstock.links.warehouse.progress import TableState, check_behind_barrier, require_rows
+from penstock.links.warehouse.progress import TableState, require_rows
 from penstock.links.warehouse.sink import LoadRules
+from penstock.links.warehouse.table_steps import Empty, End, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.links.warehouse.treatments import Treated, first_history, treat_moves, treat_step
 from penstock.ports.sink import Loaded
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from penstock.core.warehouse.load_plan import Step
     from penstock.core.warehouse.migration import Check
     from penstock.core.warehouse.target_table import TargetTable
+    from penstock.links.warehouse.table_steps import Crossing
     from penstock.ports.lake import Lake
     from penstock.ports.objects import ObjectStore
 
@@ -199,11 +201,10 @@ class LakeSink:
         if known and treated.history:
             known = replace(known, columns=treated.history)
         if step.kind is SchemaChangeKind.SCHEMA:
-            check_behind_barrier(known.state if known else None, step)
             return self._take_rows(table, treated, known)
-        if known is None or known.state.has_before_it(step):
-            return self._cross_barrier(table, treated, known), 0
-        return known, 0
+        schema, state = self._fitted(treated.schema), known.state if known else None
+        crossing = plan_barrier(state, step, schema, self._rules.deletes)
+        return (known if crossing is None else self._cross(crossing, treated, known)), 0
 
     def _fitted(self, schema: TableSchema) -> TableSchema:
         return fit_schema(DELTA, schema, self._rules.overflow)
@@ -218,15 +219,12 @@ class LakeSink:
         if rows is not None:
             held = fit_rows(DELTA, filed, rows, self._rules.overflow)
             rows, out_of_range = held.rows, held.changed
+        following = plan_columns(known.state if known else None, step, schema, self._rules.deletes)
         if known is None:
-            in_place = SchemaInPlace(step.schema_id, step.last_order)
-            state = TableState(schema, in_place, deletes=self._rules.deletes)
-            known = self._create(TableProgress(state, columns=treated.history))
-        elif known.state.in_place.gives_way_to(step):
-            known = self._migrate(known, step, schema)
-        state = replace(
-            known.state, in_place=known.state.in_place.after(step), out_of_range=known.state.out_of_range + out_of_range
-        )
+            known = self._create(TableProgress(following.after, columns=treated.history))
+        elif isinstance(following, Migrate):
+            known = self._migrate(known, following, step)
+        state = replace(following.after, out_of_range=following.after.out_of_range + out_of_range)
         after = known.after(state, plan_positions(known.positions, [piece.batch for piece in step.pieces]))
         if rows is not None:
             with self._lake.staged(schema, rows) as staged:
@@ -243,14 +241,10 @@ class LakeSink:
         self._tables.commit(schema.table, progress, lambda number: self._lake.replace(schema, query, number))
         return progress
 
-    def _migrate(self, known: TableProgress, step: Step, schema: TableSchema) -> TableProgress:
-        """Give the table the columns of `schema`: in its log alone where that is enough, else with all of its rows."""
-        before = known.state.schema
-        renamed = before.with_columns_renamed(step.column_renames)
-        state = replace(
-            known.state, schema=keep_fill_values(renamed, schema), in_place=known.state.in_place.after(step)
-        )
-        after = known.after(state)
+    def _migrate(self, known: TableProgress, migration: Migrate, step: Step) -> TableProgress:
+        """Give the table its new columns: in its log alone where that is enough, else with all of its rows."""
+        schema, after = migration.schema, known.after(migration.after)
+        renamed = known.state.schema.with_columns_renamed(step.column_renames)
         if self._lake.is_empty(schema.table):
             # An empty table can become any other, for it has no values to keep.
             return self._create(after)
@@ -296,23 +290,20 @@ class LakeSink:
         """The table as statements call it, or an older version of it."""
         return at_path(state.schema, self._lake.path(state.schema.table, version), state.deletes)
 
-    def _cross_barrier(self, table: TableId, treated: Treated, known: TableProgress | None) -> TableProgress:
-        """Begin, empty or end the table; return how far it is then. It is done at most once."""
-        step, schema = treated.step, self._fitted(treated.schema)
-        order = step.last_order
-        if step.kind is SchemaChangeKind.RENAME:
-            # Where the rows of the other name are here too, `rename` came before, and the table is past this.
-            require_rows(None, rename_origin(step), schema.table)
-        begun = TableState(schema, SchemaInPlace(step.schema_id, order), order, deletes=self._rules.deletes)
-        if known is None and step.kind is not SchemaChangeKind.DROP:
-            return self._create(TableProgress(begun, columns=treated.history))
-        known = known or TableProgress(begun.end(order), leaving=True)
-        if step.kind is SchemaChangeKind.TRUNCATE:
-            return self._truncate(known.after(replace(known.state, barrier=order)), step)
-        if step.kind is SchemaChangeKind.CREATE:
-            return self._create(TableProgress(begun, known.positions, columns=known.columns))
-        ended = replace(known, state=known.state.end(order))
-        if known.leaving or self._rules.dropped_tables == "drop":
+    def _cross(self, crossing: Crossing, treated: Treated, known: TableProgress | None) -> TableProgress:
+        """Begin, empty or end a table; return how far it is then."""
+        known = known or TableProgress(crossing.after, columns=treated.history, leaving=isinstance(crossing, End))
+        match crossing:
+            case Make(after) | MakeAnew(_, after):
+                return self._create(TableProgress(after, known.positions, columns=known.columns))
+            case Empty(_, after):
+                return self._truncate(known.after(after), treated.step)
+            case End(_, after):
+                return self._end(replace(known, state=after))
+
+    def _end(self, ended: TableProgress) -> TableProgress:
+        table = ended.state.schema.table
+        if ended.leaving or self._rules.dropped_tables == "drop":
             self._tables.leave(table, ended)
             return replace(ended, leaving=True)
         self._tables.commit(table, ended, lambda number: self._lake.note(table, number))

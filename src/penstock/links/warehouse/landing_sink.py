@@ -11,7 +11,7 @@ from penstock.core.errors import FULL_REFRESH, RefusedStatementError, TableStopp
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
-from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
+from penstock.core.warehouse.load_plan import plan_positions, plan_steps
 from penstock.core.warehouse.messages import (
     render_barrier,
     render_rows,
@@ -20,11 +20,12 @@ from penstock.core.warehouse.messages import (
     split_texts,
 )
 from penstock.core.warehouse.migration import Around
-from penstock.core.warehouse.planner import keep_fill_values, plan_column_renames, plan_drop
+from penstock.core.warehouse.planner import plan_column_renames, plan_drop
 from penstock.core.warehouse.target_table import TargetTable
-from penstock.links.warehouse.barriers import log_place, rename_origin
+from penstock.links.warehouse.barriers import log_place
 from penstock.links.warehouse.pieces import count_changes, find_lacking, read_pieces
-from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_barrier, require_rows
+from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_barrier
+from penstock.links.warehouse.table_steps import Empty, End, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
@@ -159,7 +160,6 @@ class LandingSink:
         if step.kind is not SchemaChangeKind.SCHEMA:
             self._cross_barrier(table, step, schema, known)
             return 0
-        check_behind_barrier(known, step)
         state = self._follow_schema(step, schema, known)
         with self._database.transaction(self._name), self._progress.of_tables([table]):
             if known is not None and known.schema != state.schema:
@@ -209,21 +209,19 @@ class LandingSink:
 
     def _follow_schema(self, step: Step, schema: TableSchema, known: TableState | None) -> TableState:
         """Make or change the public table and its task for what `step` brings; return it as it is then."""
-        if known is None:
-            self._begin(schema)
-            return TableState(schema, SchemaInPlace(step.schema_id, step.last_order))
-        if not known.in_place.gives_way_to(step):
-            return replace(known, in_place=known.in_place.after(step))
-        # What has landed is of the older schema, whose columns may be gone after this. Where some
-        # are gone already, an earlier try got this far: nothing has landed since.
-        there = self._database.columns(schema.table.schema, schema.table.name)
-        if {column.name for column in known.schema.columns} <= set(there):
-            self._drain(known.schema)
-        renamed = known.schema.with_columns_renamed(step.column_renames)
-        after = keep_fill_values(renamed, schema)
-        self._migrate(known.schema, step, schema)
-        self._run(plan_task(self._zone, schema))
-        return replace(known, schema=after, in_place=known.in_place.after(step))
+        following = plan_columns(known, step, schema, "hard")
+        match following:
+            case Make():
+                self._begin(schema)
+            case Migrate(before):
+                # What has landed is of the older schema, whose columns may be gone after this. Where some
+                # are gone already, an earlier try got this far: nothing has landed since.
+                there = self._database.columns(schema.table.schema, schema.table.name)
+                if {column.name for column in before.schema.columns} <= set(there):
+                    self._drain(before.schema)
+                self._migrate(before.schema, step, schema)
+                self._run(plan_task(self._zone, schema))
+        return following.after
 
     def _begin(self, schema: TableSchema) -> None:
         """Make what a table is made of; refuse a public table that somebody else made."""
@@ -263,30 +261,25 @@ class LandingSink:
 
     def _cross_barrier(self, table: TableId, step: Step, schema: TableSchema, known: TableState | None) -> None:
         """Begin, empty or end the table, at most once."""
-        if known is not None and not known.has_before_it(step):
+        crossing = plan_barrier(known, step, schema, "hard")
+        if crossing is None:
             return
-        if step.kind is SchemaChangeKind.RENAME:
-            require_rows(None, rename_origin(step), table)
-        order = step.last_order
-        begun = TableState(schema, SchemaInPlace(step.schema_id, order), order)
-        state = begun if known is None else replace(known, barrier=order)
-        empties = step.kind is SchemaChangeKind.TRUNCATE and known is not None and not known.ended
-        if step.kind is SchemaChangeKind.DROP:
-            state = (known or begun).end(order)
-            self._end(known)
-        elif step.kind is SchemaChangeKind.CREATE or known is None:
-            state = begun
-            if known is not None:
-                self._end(replace(known, ended=False), drop=True)
-            self._begin(schema)
+        match crossing:
+            case Make():
+                self._begin(schema)
+            case MakeAnew(before):
+                self._end(replace(before, ended=False), drop=True)
+                self._begin(schema)
+            case End(before):
+                self._end(before)
         with self._database.transaction(self._name), self._progress.of_tables([table]):
-            if empties and known is not None:
-                self._database.run(plan_landed_merge(self._zone, known.schema))
-                path = TargetTable("", known.schema).path(self._database.dialect)
+            if isinstance(crossing, Empty) and not crossing.before.ended:
+                self._database.run(plan_landed_merge(self._zone, crossing.before.schema))
+                path = TargetTable("", crossing.before.schema).path(self._database.dialect)
                 self._database.run(f"DELETE FROM {path}")  # noqa: S608 - the name is quoted
-            if known is not None or step.kind is not SchemaChangeKind.DROP:
+            if known is not None or isinstance(crossing, Make):
                 self._database.run(plan_landing(self._zone, table), [f"[{render_barrier(step.pieces[0].batch)}]"])
-            self._remember(table, step, state)
+            self._remember(table, step, crossing.after)
 
     def _end(self, known: TableState | None, *, drop: bool = False) -> None:
         """Merge what has landed of the table, and nothing after that; drop the public one where that is wanted.

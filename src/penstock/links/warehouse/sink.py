@@ -21,11 +21,12 @@ from penstock.core.warehouse.overflow import fit_rows, fit_schema
 from penstock.core.warehouse.partial_rows import Lacking
 from penstock.core.warehouse.planner import keep_fill_values, plan_truncate
 from penstock.core.warehouse.target_table import LogPlace
-from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, rename_origin
+from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note
 from penstock.links.warehouse.definitions import Definitions, DefinitionsAheadError
 from penstock.links.warehouse.merges import Merges
 from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_pieces
-from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_barrier, require_rows
+from penstock.links.warehouse.progress import TableState, TargetProgress, require_rows
+from penstock.links.warehouse.table_steps import Empty, End, Keep, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
 from penstock.links.warehouse.transactions import Transactions
 from penstock.links.warehouse.treated_columns import TreatedColumns
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes, DroppedTables, Overflow, Step
+    from penstock.links.warehouse.table_steps import Crossing
     from penstock.ports.objects import ObjectStore
     from penstock.ports.warehouse import Warehouse
 
@@ -249,13 +251,14 @@ class SqlSink:
 
     def _take(self, table: TableId, step: Step, schema: TableSchema, counts: _Counts) -> None:
         """Bring a step in, and count what it had."""
-        known = self._progress.table(table)
         if step.kind is SchemaChangeKind.SCHEMA:
-            check_behind_barrier(known, step)
             self._take_rows(table, step, schema, counts)
-        elif known is None or known.has_before_it(step):
-            fitted = fit_schema(self._dialect, schema, self._rules.overflow)
-            self._progress.set_table(table, self._defined(self._cross_barrier(step, fitted, known)))
+            return
+        fitted = fit_schema(self._dialect, schema, self._rules.overflow)
+        crossing = plan_barrier(self._progress.table(table), step, fitted, self._rules.deletes)
+        if crossing is not None:
+            self._cross(crossing, step)
+            self._progress.set_table(table, self._defined(crossing.after))
 
     def _take_rows(self, table: TableId, step: Step, schema: TableSchema, counts: _Counts) -> None:
         """Bring the schema and the rows of `step` in."""
@@ -323,42 +326,34 @@ class SqlSink:
 
     def _follow_schema(self, known: TableState | None, step: Step, schema: TableSchema) -> TableState:
         """Make or change the table for what `step` brings; return it as it is then."""
-        if known is None:
-            self._tables.create(schema)
-            in_place = SchemaInPlace(step.schema_id, step.last_order)
-            return self._defined(TableState(schema, in_place, deletes=self._rules.deletes))
-        if not known.in_place.gives_way_to(step):
-            return replace(known, in_place=known.in_place.after(step))
-        before = self._tables.rename_columns(known, step.column_renames)
-        self._tables.migrate(before, schema, log_place(step))
-        after = keep_fill_values(before.schema, schema)
-        return self._defined(replace(before, schema=after, in_place=known.in_place.after(step)))
+        following = plan_columns(known, step, schema, self._rules.deletes)
+        match following:
+            case Keep():
+                return following.after
+            case Make():
+                self._tables.create(schema)
+            case Migrate(before):
+                renamed = self._tables.rename_columns(before, step.column_renames)
+                self._tables.migrate(renamed, schema, log_place(step))
+        return self._defined(following.after)
 
     def _defined(self, state: TableState) -> TableState:
         """Return the state that a table has once all is done that was planned, which may have to come ahead."""
         self._tables.define_ahead({state.schema.table: state})
         return state
 
-    def _cross_barrier(self, step: Step, schema: TableSchema, known: TableState | None) -> TableState:
-        """Begin, empty or end the table; return what is known of it then. It is done at most once."""
-        order = step.last_order
-        if step.kind is SchemaChangeKind.RENAME:
-            # Where the rows of the other name are here too, `rename` came before, and the table is past this.
-            require_rows(None, rename_origin(step), schema.table)
-        begun = TableState(schema, SchemaInPlace(step.schema_id, order), order, deletes=self._rules.deletes)
-        if known is None:
-            if step.kind is not SchemaChangeKind.DROP:
-                self._tables.create(schema)
-            return begun.end(order) if step.kind is SchemaChangeKind.DROP else begun
-        if step.kind is SchemaChangeKind.TRUNCATE:
-            self._tables.run(plan_truncate(self._dialect, self._tables.target(known), log_place(step)))
-            return replace(known, barrier=order)
-        if step.kind is SchemaChangeKind.CREATE:
-            self._tables.create_anew(known, schema)
-            return begun
-        if self._rules.dropped_tables == "drop":
-            self._tables.drop(known)
-        return known.end(order)
+    def _cross(self, crossing: Crossing, step: Step) -> None:
+        """Begin, empty or end a table."""
+        match crossing:
+            case Make(after):
+                self._tables.create(after.schema)
+            case MakeAnew(before, after):
+                self._tables.create_anew(before, after.schema)
+            case Empty(before):
+                self._tables.run(plan_truncate(self._dialect, self._tables.target(before), log_place(step)))
+            case End(before):
+                if before is not None and self._rules.dropped_tables == "drop":
+                    self._tables.drop(before)
 
     def _note(self, table: TableId, batches: Sequence[Batch]) -> str | None:
         """Say what people should know of the table; None if these batches change nothing about that."""
