@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from penstock.jobs.objects_following import ObjectsFollower
 from penstock.jobs.objects_tasks import OFFSETS_PER_TASK, ObjectsLinkPlanner, ObjectsPlanning, close_kept, keep_open
 from penstock.links.capture.backlog_slices import SliceDropped, SlicePublished
 from penstock.links.capture.live import TailSliceEnded
+from penstock.links.capture.spec import PIECE_BYTES_MAX
 from penstock.links.counts import CarriedRows
 from penstock.links.objects.followed_log import FollowedLog
 from penstock.links.objects.plan import ObjectsPlan
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
+_PIECE_BYTES_MIN = 1 << 20
+
 
 class CaptureLink:
     """A source's log into Kafka."""
@@ -60,10 +64,14 @@ class CaptureLink:
         self.name = spec.source_name
         self._spec = spec
         self._tasks_max = tasks_max
+        self._fruitless = 0
 
     def open(self) -> PlannedWork:
-        """See `Link`."""
-        return PlannedWork("mysql", CapturePlanning(self._spec, self._tasks_max), self._take)
+        """See `Link`. Each start without progress since the one before halves the pieces of large transactions."""
+        piece_bytes = max(PIECE_BYTES_MAX >> self._fruitless, _PIECE_BYTES_MIN)
+        self._fruitless += 1
+        spec = replace(self._spec, piece_bytes=piece_bytes)
+        return PlannedWork("mysql", CapturePlanning(spec, self._tasks_max), self._take)
 
     def close(self) -> None:
         """See `Link`."""
@@ -77,6 +85,7 @@ class CaptureLink:
                 case _:
                     self._note(outcome)
         if published:
+            self._fruitless = 0
             through = max((each.position for each in published), key=lambda position: position.order)
             rows_carried = sum(each.rows for each in published)
             told = {"files": len(published), "through": str(through), "rows": rows_carried}
@@ -85,6 +94,7 @@ class CaptureLink:
     def _note(self, outcome: object) -> None:
         match outcome:
             case TailSliceEnded(position, publications, rows):
+                self._fruitless = 0
                 _log.info(
                     "tail slice ended", source=self.name, through=str(position), publications=publications, rows=rows
                 )

@@ -52,7 +52,8 @@ def open_live(spec: CaptureSpec) -> LiveCapture:
 
 def live_pace(spec: CaptureSpec) -> Pace:
     """How much the live tail gathers before it publishes."""
-    return Pace(interval_seconds=spec.pipeline.publish_interval_seconds(spec.source))
+    interval_seconds = spec.pipeline.publish_interval_seconds(spec.source)
+    return Pace(interval_seconds, piece_bytes=spec.piece_bytes)
 
 
 def open_capture(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,10 +12,12 @@ import pytest
 from penstock.adapters.kafka.topics import position_topic
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.tracker import MysqlTracker
-from penstock.core.errors import FencedError, UnavailableError
+from penstock.core.errors import FencedError, PenstockError, UnavailableError
 from penstock.core.mysql.log.log_items import StatementLogged
 from penstock.core.positions import binlog_position
 from penstock.core.publish_tokens import PublishToken, TokenState
+from penstock.jobs.links import CaptureLink
+from penstock.jobs.rounds import do_tasks
 from penstock.links.capture.follow import Pace
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring import capture as wiring
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from penstock.core.changes import Messages
     from penstock.embedded.kafka import KafkaBroker
+    from penstock.faults.proxy import Proxy
     from penstock.ports.publisher import Publisher
 
 ROWS = 20_000
@@ -108,6 +112,44 @@ def test_a_transaction_in_pieces_is_published_once_however_often_it_is_cut_off(
     assert len(set(found)) == expected
     assert any(record["rows_from"] for record in told)
     assert sum(rows for record in told for rows, _ in record["rows"].values()) == expected
+
+
+@pytest.mark.nightly
+def test_a_large_transaction_passes_a_way_that_is_slow_in_smaller_pieces(
+    case_servers: CaseServers,
+    proxied: tuple[Proxy, KafkaBroker],
+    fresh_database: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proxy, broker = proxied
+    case = case_servers.make_case(broker, fresh_database)
+    case.write("CREATE TABLE t (id INT PRIMARY KEY, v TEXT)")
+    spec = CaptureSpec(case.spec, "db", epoch=1)
+    wiring.start_capture(spec)
+    # 20 MiB, of which nothing can be compressed.
+    values = "REPEAT(TO_BASE64(RANDOM_BYTES(750)), 1)"
+    case.write(f"INSERT INTO t SELECT seq, {values} FROM seq_1_to_20000")
+    monkeypatch.setattr(wiring, "open_publisher", partial(open_publisher, transaction_timeout_seconds=6.0))
+    link, failed = CaptureLink(spec, 1), 0
+
+    while True:
+        work = link.open()
+        planner = work.planning()
+        planner.fix_end()
+        # About 2 MiB a second.
+        proxy.delay(0.03)
+        try:
+            do_tasks(work, planner.plan())
+        except PenstockError:
+            failed += 1
+            assert failed <= 5
+        else:
+            break
+        finally:
+            proxy.heal()
+
+    assert failed >= 1
+    assert len(messages(case)) == len(set(messages(case))) == 20_000
 
 
 def test_an_instance_that_was_replaced_publishes_nothing_more(case: CaptureCase) -> None:

@@ -17,7 +17,7 @@ from penstock.core.positions import BinlogPosition, binlog_position
 from penstock.core.publication import Publication, StoppedTable
 from penstock.core.schema_changes import SchemaChange
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
-from penstock.links.capture import sendable
+from penstock.links.capture import follow, sendable
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.table_catalog import TableCatalog
@@ -225,6 +225,29 @@ def test_a_transaction_that_creates_its_table_is_published_in_pieces_as_any_othe
 
     assert rows_of(parts) == 8_000
     assert max(rows_of([part]) for part in parts) <= 2_000
+
+
+@pytest.mark.parametrize(("quick_seconds", "grow"), [(3600.0, True), (0.0, False)])
+def test_pieces_grow_as_long_as_they_pass_quickly(
+    monkeypatch: pytest.MonkeyPatch, quick_seconds: float, *, grow: bool
+) -> None:
+    monkeypatch.setattr(follow, "_QUICK_SECONDS", quick_seconds)
+    log = LogWriter().opening()
+    log.gtid_list((0, 7, 1))
+    log.gtid(2)
+    log.table_map("users")
+    for _ in range(40):
+        log.rows(b"\x01\x01" + ONE * 200)
+    log.xid()
+    scanner = EventScanner(START, lambda _: True, held_bytes_max=5_000)
+    follower = a_follower(Pace(0.0, bytes_max=16_000, piece_bytes=2_000))
+    buffer, spans = log.stream()
+
+    parts = [part for span in spans for part in follower.feed(scanner.feed(buffer, [span]))]
+
+    *pieces, rest = (rows_of([part]) for part in [*parts, *follower.finish()])
+    assert sum(pieces) + rest == 8_000
+    assert pieces == ([400, 800, 1_600, 3_200] if grow else [400] * len(pieces))
 
 
 def test_what_comes_behind_a_heartbeat_is_counted_once_wherever_reading_goes_on() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from penstock.core.log_items import LogPassed, RowsRead, StatementRead, TransactionsRead
 from penstock.links.capture.collector import ChangeCollector
+from penstock.links.capture.spec import PIECE_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.log import LogReading
 
+_QUICK_SECONDS = 10.0
+"""A piece of twice the size than one that took so long is far from the minute that brokers wait for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -25,13 +29,15 @@ class Pace:
 
     A publication is due when the one before began `interval_seconds` ago, so that a
     lone change goes out at once and many go out together; or at once with
-    `bytes_wanted` of row data. A transaction larger than `bytes_max` is published in
-    pieces, so that memory stays bounded.
+    `bytes_wanted` of row data. A transaction larger than `piece_bytes` is published in
+    pieces, so that memory stays bounded, and none takes longer than brokers keep a
+    transaction open. Pieces that pass quickly are followed by larger ones, up to `bytes_max`.
     """
 
     interval_seconds: float
     bytes_wanted: int = 4 << 20
-    bytes_max: int = 32 << 20
+    bytes_max: int = PIECE_BYTES_MAX
+    piece_bytes: int = PIECE_BYTES_MAX
 
 
 class LogFollower:
@@ -52,6 +58,7 @@ class LogFollower:
         self._collector = ChangeCollector(table_catalog, stopped, reading)
         self._reading = reading
         self._pace = pace
+        self._piece_bytes = min(pace.piece_bytes, pace.bytes_max)
         self.position = position
         self._boundary = position
         self._due_at = 0.0
@@ -128,7 +135,7 @@ class LogFollower:
             return
         self._transaction.append(rows)
         self._transaction_bytes += rows.weight_bytes
-        if self._transaction_bytes >= self._pace.bytes_max:
+        if self._transaction_bytes >= self._piece_bytes:
             position = self._reading.behind_rows(self._boundary)
             if position is not None:
                 yield from self._piece(position)
@@ -137,12 +144,15 @@ class LogFollower:
         """Publish a part of a transaction that is too large to wait for its end."""
         yield from self._finish(self._boundary)
         self._collect_transaction()
+        began = time.monotonic()
         yield from self._finish(end)
+        if time.monotonic() - began < _QUICK_SECONDS:
+            self._piece_bytes = min(2 * self._piece_bytes, self._pace.bytes_max)
 
     def _fingerprint(self, end: Position) -> Iterator[Publication]:
         self._collect_transaction()
         self._boundary, self._is_inside = end, False
-        if self._collector.bytes >= self._pace.bytes_wanted:
+        if self._collector.bytes >= min(self._pace.bytes_wanted, self._piece_bytes):
             yield from self._finish(end)
 
     def _advance(self, end: Position) -> Iterator[Publication]:
