@@ -13,7 +13,16 @@ from typer.testing import CliRunner
 from penstock.cli.audit import app
 from penstock.core.audit.findings import row_state, score_of
 from penstock.core.audit.minhash import hashes
-from penstock.core.audit.queries import read_signatures, signature_query
+from penstock.core.audit.queries import (
+    Within,
+    minima_query,
+    read_minima,
+    read_signatures,
+    read_sums,
+    signature_query,
+    sums_of,
+    sums_query,
+)
 from penstock.links.audit.compare import Bounds, compare
 
 if TYPE_CHECKING:
@@ -107,15 +116,25 @@ def _check_signatures(place: AuditPlace, database: str) -> None:
     place.run(database, "INSERT INTO {t} VALUES (-9, 'a'), (-8, NULL), (7, '')")
     opened = place.database(database)
 
-    rows = opened.fetch(signature_query(place.side(opened.dialect, COLUMNS, "integer", "sha256"), 8, None, 5))
+    side = place.side(opened.dialect, COLUMNS, "integer", "sha256")
 
-    found = read_signatures(rows)
+    found = read_signatures(opened.fetch(signature_query(side, 8, None)))
+    minima = read_minima(opened.fetch(minima_query(side, 8, Within((-2, -1, 0), 8), 5)))
+    sums = read_sums(opened.fetch(sums_query(side, [("-9",), ("7",), ("1",)])))
+
     for partition, text in {-2: "-9|1:a", -1: "-8|~", 0: "7|0:"}.items():
-        digest = hashlib.sha256(text.encode()).hexdigest()
+        digest = _digest(text)
         words = tuple(int(digest[place : place + 8], 16) for place in range(0, 32, 8))
         assert (found[partition].count, found[partition].sums) == (1, words)
-        assert found[partition].minima == hashes(words[3], 5)
-    assert len(found) == 3
+        assert minima[partition] == hashes(words[3], 5)
+    assert len(found) == len(minima) == 3
+    assert sums == sums_of([[_digest("-9|1:a")], [_digest("7|0:")], []])
+    assert sums.sums == tuple(map(sum, zip(found[-2].sums, found[0].sums, strict=True)))
+    assert read_sums(opened.fetch(sums_query(side, [("1",)]))) == sums_of([[]])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _matching(both: tuple[Signature, Signature]) -> int:

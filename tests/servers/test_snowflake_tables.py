@@ -15,7 +15,7 @@ from tests.servers.snowflake_case import Landed, lead_to_snowflake
 from penstock.adapters.snowflake.audited import AuditedSnowflake
 from penstock.config.audits import AuditSpec
 from penstock.core.audit.minhash import hashes
-from penstock.core.audit.queries import read_signatures, signature_query
+from penstock.core.audit.queries import Within, minima_query, read_minima, read_signatures, signature_query
 from penstock.core.audit.side import AuditColumn, AuditSide
 from penstock.core.errors import RefusedStatementError, TableStoppedError
 from penstock.core.schema_changes import Move
@@ -109,14 +109,15 @@ def test_snowflake_computes_the_words_and_hashes_that_are_defined(audited: Audit
     rows = f'(SELECT CAST(-9 AS NUMBER(38, 0)) AS "id", {value} AS "{name}") AS t'
     columns = (AuditColumn("id", "integer"), AuditColumn(name, kind))
 
-    found = read_signatures(
-        audited.fetch(signature_query(AuditSide(audited.dialect, rows, columns, columns[:1], "integer"), 8, None, 5))
-    )
+    side = AuditSide(audited.dialect, rows, columns, columns[:1], "integer")
+
+    found = read_signatures(audited.fetch(signature_query(side, 8, None)))
+    minima = read_minima(audited.fetch(minima_query(side, 8, Within((-2,), 8), 5)))
 
     digest = hashlib.sha256(f"-9|{text}".encode()).hexdigest()
     words = tuple(int(digest[at : at + 8], 16) for at in range(0, 32, 8))
     assert found[-2].sums == words
-    assert found[-2].minima == hashes(words[3], 5)
+    assert minima[-2] == hashes(words[3], 5)
 
 
 @pytest.fixture(scope="module")

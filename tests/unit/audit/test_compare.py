@@ -22,13 +22,16 @@ COLUMNS = (AuditColumn("id", "integer"), AuditColumn("name", "text"))
 
 @pytest.mark.parametrize("cut", ["integer", "hash"])
 @pytest.mark.parametrize("count", [0, 1, 40, 1500])
-def test_rows_that_differ_are_found_whatever_their_number_and_the_cut(tmp_path: Path, cut: Cut, count: int) -> None:
+@pytest.mark.parametrize("size", [1280, 2999], ids=["in parts", "a prime, which has none"])
+def test_rows_that_differ_are_found_whatever_their_number_and_the_cut(
+    tmp_path: Path, size: int, cut: Cut, count: int
+) -> None:
     rng = random.Random(count)  # noqa: S311 - not for secrets
     changed = rng.sample(range(-ROWS // 2, ROWS // 2), count)
     gone, other = changed[: count // 3], changed[count // 3 :]
     pair = Pair(_open(tmp_path, "mine"), _open(tmp_path, "theirs", gone, other), _side(cut), _side(cut))
 
-    found = compare(pair, Bounds(partition_size=1280))
+    found = compare(pair, Bounds(partition_size=size))
 
     assert sorted(int(each.key[0] or "") for each in found.suspects) == sorted(changed)
     assert {each.partition for each in found.suspects} == set(found.unequal)

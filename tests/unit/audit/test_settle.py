@@ -90,9 +90,12 @@ class World:
         self._carried = max(self._carried, min(len(self._log), self._awaited + more))
 
 
-@pytest.fixture(autouse=True)
-def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=["by their sums", "row by row"])
+def _without_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows are read row by row, many by their sums first."""
     monkeypatch.setattr(settling, "_PAUSE_SECONDS", 0.0)
+    if request.param == "by their sums":
+        monkeypatch.setattr(settling, "_SUMMED_MIN", 1)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -145,7 +145,7 @@ def _source_figure(lab: Lab) -> Figure:
             message = "the bench's table cannot be audited"
             raise PenstockError(message, "this is a mistake in the bench: report it")
         ((low, high),) = ask(connection, extremes_query(side))
-        query = signature_query(side, number_cuts([(low, high)], 10_000, 4096).width, None, 16)
+        query = signature_query(side, number_cuts([(low, high)], 10_000, 4096).width, None)
         ask(connection, query)
         begin = time.monotonic()
         ask(connection, query)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from penstock.core.audit.minhash import MASK, MODULUS, coefficients
 from penstock.core.audit.side import HASH_VALUES, words
@@ -20,6 +23,8 @@ _SIGNATURES_PER_PARTITION: Final = 4
 """So many times the partitions that there may be are the parts."""
 VALUE_CHARACTERS: Final = 200
 """So much of a value is shown."""
+VALUE_PARTS: Final = 2
+"""Columns of a query's result for each value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,7 @@ class Signature:
     """What a database computes of a partition.
 
     `low` and `high` are its least and greatest key, None if it has no order;
-    `minima` are MinHash values, as many as were asked for.
+    `minima` are MinHash values, none until they were asked for.
     """
 
     count: int
@@ -69,23 +74,39 @@ def count_query(side: AuditSide) -> str:
     return f"SELECT COUNT(*) FROM {side.rows}{_where(side)}"  # noqa: S608 - names are quoted
 
 
-def signature_query(side: AuditSide, width: int, within: Within | None, k: int) -> str:
-    """Return the query for the signatures of all partitions that are `width` wide, of rows `within` (None: of all)."""
+def signature_query(side: AuditSide, width: int, within: Within | None) -> str:
+    """Return the query for the signatures of all partitions that are `width` wide, of rows `within` (None: of all).
+
+    They have no MinHash values: these cost as much again, and equal partitions need none.
+    """
     fence, as_text = side.dialect.fence, side.dialect.as_text.format
     key = "NULL" if side.cut == "hash" else side.key_value()
     listed = f"{side.partition(width)} AS p, {key} AS v, {side.row_hash()} AS h"
     hashed = f"SELECT {listed} FROM {side.rows}{_where(side, within)}{fence}"  # noqa: S608 - names are quoted
-    split = ", ".join(f"{word} AS w{number}" for number, word in enumerate(words(side.dialect, "h")))
-    parted = f"SELECT p, v, {split} FROM ({hashed}) AS r{fence}"  # noqa: S608 - names are quoted
-    sums = [as_text(f"SUM(w{number})") for number in range(WORDS)]
-    minima = [as_text(f"MIN(((w3 * {a} + {b}) % {MODULUS}) % {MASK + 1})") for a, b in coefficients(k)]
-    listed = ", ".join([as_text("p"), as_text("COUNT(*)"), as_text("MIN(v)"), as_text("MAX(v)"), *sums, *minima])
-    return f"SELECT {listed} FROM ({parted}) AS s GROUP BY p"  # noqa: S608 - names are quoted
+    listed = ", ".join([as_text("p"), "COUNT(*)", as_text("MIN(v)"), as_text("MAX(v)"), *_sums(side)])
+    return f"SELECT {listed} FROM ({hashed}) AS r GROUP BY p"  # noqa: S608 - names are quoted
 
 
 def read_signatures(rows: Iterable[Sequence[Any]]) -> dict[int | None, Signature]:
     """Return the signatures by the number of their partition, from what `signature_query` gave."""
-    return {_number(row[0]): _signature(row) for row in rows}
+    return {
+        _number(number): Signature(int(count), tuple(map(int, sums)), (), low, high)
+        for number, count, low, high, *sums in rows
+    }
+
+
+def minima_query(side: AuditSide, width: int, within: Within, k: int) -> str:
+    """Return the query for `k` MinHash values of each partition, `width` wide, of rows `within`."""
+    as_text = side.dialect.as_text.format
+    listed = f"{side.partition(width)} AS p, {words(side.dialect, side.row_hash())[-1]} AS w"
+    hashed = f"SELECT {listed} FROM {side.rows}{_where(side, within)}{side.dialect.fence}"  # noqa: S608 - names are quoted
+    minima = [as_text(f"MIN(((w * {a} + {b}) % {MODULUS}) % {MASK + 1})") for a, b in coefficients(k)]
+    return f"SELECT {', '.join([as_text('p'), *minima])} FROM ({hashed}) AS r GROUP BY p"  # noqa: S608 - names are quoted
+
+
+def read_minima(rows: Iterable[Sequence[Any]]) -> dict[int | None, tuple[int, ...]]:
+    """Return the MinHash values by the number of their partition, from what `minima_query` gave."""
+    return {_number(number): tuple(map(int, minima)) for number, *minima in rows}
 
 
 def rows_query(side: AuditSide, within: Within, width: int) -> str:
@@ -95,31 +116,48 @@ def rows_query(side: AuditSide, within: Within, width: int) -> str:
     return f"SELECT {listed} FROM {side.rows}{_where(side, within)}"  # noqa: S608 - names are quoted
 
 
+def sums_query(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> str:
+    """Return the query for the number and the sums, as of a signature, of the rows with one of `keys`."""
+    where = _keys_where(side, keys)
+    hashed = f"SELECT {side.row_hash()} AS h FROM {side.rows} WHERE {where}{side.dialect.fence}"  # noqa: S608 - names are quoted
+    return f"SELECT COUNT(*), {', '.join(_sums(side))} FROM ({hashed}) AS r"  # noqa: S608 - as above
+
+
+def read_sums(rows: Sequence[Sequence[Any]]) -> Signature:
+    """Return what `sums_query` gave; of no rows, the sums are 0."""
+    ((count, *sums),) = rows
+    return Signature(int(count), tuple(int(each or 0) for each in sums))
+
+
+def sums_of(hashes: Iterable[Iterable[str]]) -> Signature:
+    """Return what `sums_query` would give of rows with these `hashes`."""
+    joined = "".join(chain.from_iterable(hashes))
+    numbers = np.frombuffer(bytes.fromhex(joined), ">u4").reshape(-1, WORDS)
+    return Signature(len(numbers), tuple(numbers.sum(axis=0, dtype=np.uint64).tolist()))
+
+
 def keys_query(
     side: AuditSide, keys: Sequence[tuple[str | None, ...]], *, values: bool = False, more: Sequence[str] = ()
 ) -> str:
-    """Return the query for key and hash of the rows with one of `keys`; `read_value` reads what follows if `values`.
+    """Return the query for key and hash of the rows with one of `keys`; with `values` instead of the hash.
 
-    `more` are columns that follow. Where a database takes two keys for equal that are not, it may give others too.
+    `read_value` reads these. `more` are columns that follow. Where a database takes two keys for equal that are not,
+    it may give others too.
     """
-    listed = [*(side.text(column) for column in side.key), side.row_hash()]
-    if values:
-        listed += [part for column in side.columns for part in _value_parts(side, column)]
+    listed = [side.text(column) for column in side.key]
+    listed += [part for each in side.columns for part in _value_parts(side, each)] if values else [side.row_hash()]
     listed += [side.dialect.quoted(name) for name in more]
-    condition = _keys_condition(side, keys)
-    where = f"{side.where} AND ({condition})" if side.where else condition
-    return f"SELECT {', '.join(listed)} FROM {side.rows} WHERE {where}"  # noqa: S608 - names are quoted
+    return f"SELECT {', '.join(listed)} FROM {side.rows} WHERE {_keys_where(side, keys)}"  # noqa: S608 - names are quoted
 
 
-def read_value(row: Sequence[Any], key: int, place: int) -> tuple[str | None, str | None, int]:
+def read_value(row: Sequence[Any], key: int, place: int) -> tuple[str | None, str | None]:
     """Return the value at `place` of a row that `keys_query` gave of a table with `key` key columns.
 
-    That is the beginning of its text, the hash of a text that is longer than that, else
-    None, and the text's length in characters: equal values give equal ones.
+    That is the beginning of its text; and, for a text that is longer than that, its
+    length in characters, a blank and its hash, else None: equal values give equal ones.
     """
-    beginning, digest, length = row[key + 1 + place * 3 : key + 4 + place * 3]
-    text = None if beginning is None else str(beginning)
-    return text, None if digest is None else str(digest), int(length or 0)
+    beginning, rest = row[key + place * VALUE_PARTS : key + (place + 1) * VALUE_PARTS]
+    return None if beginning is None else str(beginning), None if rest is None else str(rest)
 
 
 def ranges_of(partitions: Iterable[int], width: int) -> list[KeyRange]:
@@ -183,21 +221,19 @@ def _merged(one: Signature, other: Signature) -> Signature:
     return Signature(
         one.count + other.count,
         tuple(map(sum, zip(one.sums, other.sums, strict=True))),
-        # Of no row there are none.
-        tuple(map(min, one.minima, other.minima)) if one.minima and other.minima else one.minima or other.minima,
+        (),
         str(min(ends[0])) if ends[0] else None,
         str(max(ends[1])) if ends[1] else None,
     )
 
 
+def _sums(side: AuditSide) -> Sequence[str]:
+    """The sums of the words of the hashes `h`, as texts."""
+    return [side.dialect.as_text.format(f"SUM({word})") for word in words(side.dialect, "h")]
+
+
 def _number(text: Any) -> int | None:  # noqa: ANN401 - whatever a driver gives
     return None if text is None else int(text)
-
-
-def _signature(row: Sequence[Any]) -> Signature:
-    _, count, low, high, *numbers = row
-    found = tuple(int(number) for number in numbers)
-    return Signature(int(count), found[:WORDS], found[WORDS:], low, high)
 
 
 def _where(side: AuditSide, within: Within | None = None) -> str:
@@ -225,13 +261,18 @@ def _in_range(value: str, wanted: KeyRange) -> str:
     return f"{value} BETWEEN {wanted.low} AND {wanted.high}"
 
 
-def _value_parts(side: AuditSide, column: AuditColumn) -> tuple[str, str, str]:
+def _value_parts(side: AuditSide, column: AuditColumn) -> tuple[str, str]:
     """What `read_value` reads: so much of a row travels at most, however long its values are."""
     text = side.text(column)
     digest = side.dialect.hashes["sha256"].format(text)
     count = side.dialect.characters.format(text)
-    is_long = f"{count} > {VALUE_CHARACTERS}"
-    return f"SUBSTR({text}, 1, {VALUE_CHARACTERS})", f"CASE WHEN {is_long} THEN {digest} END", count
+    rest = side.dialect.joined((side.dialect.as_text.format(count), "' '", digest))
+    return f"SUBSTR({text}, 1, {VALUE_CHARACTERS})", f"CASE WHEN {count} > {VALUE_CHARACTERS} THEN {rest} END"
+
+
+def _keys_where(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> str:
+    condition = _keys_condition(side, keys)
+    return f"{side.where} AND ({condition})" if side.where else condition
 
 
 def _keys_condition(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -17,7 +17,9 @@ from penstock.core.audit.queries import (
     hash_cuts,
     index_by_key,
     merge_parts,
+    minima_query,
     number_cuts,
+    read_minima,
     read_signatures,
     rows_query,
     signature_query,
@@ -34,12 +36,12 @@ Rows: TypeAlias = "Sequence[Sequence[Any]]"
 
 PARTITIONS_MAX: Final = 4096
 """Signatures that travel at once, per side."""
-_LEAF_ROWS: Final = 200
+_LEAF_ROWS: Final = 500
 """A partition of so few rows is not cut again: their hashes travel."""
 _ROWS_AT_ONCE: Final = 20_000
 """So many hashes of rows travel at once, per side."""
 _NARROWER: Final = 64
-_UNLIKE_ROWS: Final = 4 * _NARROWER
+_UNLIKE_ROWS: Final = _NARROWER // 2
 _PARTITIONS_AT_ONCE: Final = 500
 _SUSPECTS_AT_ONCE: Final = 500_000
 _NOTHING: Final = Signature(0, (0, 0, 0, 0))
@@ -71,9 +73,10 @@ def compare(pair: Pair, bounds: Bounds) -> Comparison:
     One scan of each side tells which partitions differ, and in which of their parts.
     """
     cuts = _cuts(pair, bounds)
-    fine = _signatures(pair, cuts.part_width, None, bounds.k)
+    fine = _signatures(pair, cuts.part_width, None)
     found = _both(*(merge_parts({number: both[side] for number, both in fine.items()}, cuts.parts) for side in (0, 1)))
-    unequal = {number: both for number, both in found.items() if not both[0].equals(both[1])}
+    differing = {number: both for number, both in found.items() if not both[0].equals(both[1])}
+    unequal = _with_minima(pair, cuts.width, differing, bounds.k)
     suspects, not_narrowed = _narrow(pair, cuts, fine, unequal, bounds.suspects_max)
     return Comparison(
         len(found) - len(unequal),
@@ -95,17 +98,37 @@ def _cuts(pair: Pair, bounds: Bounds) -> Cuts:
 
 
 def _signatures(
-    pair: Pair, width: int, partitions: Sequence[int | None] | None, k: int, of_width: int = 0
+    pair: Pair, width: int, partitions: Sequence[int | None] | None, of_width: int = 0
 ) -> dict[int | None, tuple[Signature, Signature]]:
     """Return both sides' signatures of partitions `width` wide, within `partitions` of `of_width` (None: of all)."""
     found: dict[int | None, tuple[Signature, Signature]] = {}
     for within in [None] if partitions is None else _groups(partitions, of_width):
-        found |= _both(*(read_signatures(rows) for rows in _fetch(pair, partial(_signatures_of, width, within, k))))
+        found |= _both(*(read_signatures(rows) for rows in _fetch(pair, partial(_signatures_of, width, within))))
     return found
 
 
-def _signatures_of(width: int, within: Within | None, k: int, side: AuditSide) -> str:
-    return signature_query(side, width, within, k)
+def _signatures_of(width: int, within: Within | None, side: AuditSide) -> str:
+    return signature_query(side, width, within)
+
+
+def _with_minima(
+    pair: Pair, width: int, unequal: Mapping[int | None, tuple[Signature, Signature]], k: int
+) -> Mapping[int | None, tuple[Signature, Signature]]:
+    """Return the signatures of unequal partitions, `width` wide, with MinHash values, which tell how alike they are."""
+    full: dict[int | None, tuple[Signature, Signature]] = {}
+    for within in _groups(list(unequal), width):
+        mine, theirs = (read_minima(rows) for rows in _fetch(pair, partial(_minima_of, within, k)))
+        for number in within.partitions:
+            source, target = unequal[number]
+            full[number] = (
+                replace(source, minima=mine.get(number, ())),
+                replace(target, minima=theirs.get(number, ())),
+            )
+    return full
+
+
+def _minima_of(within: Within, k: int, side: AuditSide) -> str:
+    return minima_query(side, within.width, within, k)
 
 
 def _fetch(pair: Pair, query: Callable[[AuditSide], str]) -> tuple[Rows, Rows]:
@@ -142,12 +165,16 @@ def _narrow(
         some, todo = todo[:count], todo[count:]
         level, at = {number: both for partition in some for number, both in parts[partition].items()}, cuts.part_width
         while level:
-            leaves = [number for number, both in level.items() if _is_leaf(number, both, at)]
-            for few in _few_rows(leaves, level):
+            leaves = {
+                number: None
+                for number, both in level.items()
+                if _is_leaf(number, both, at, _unlike_share(unequal, number, at, cuts.width))
+            }
+            for few in _few_rows(list(leaves), level):
                 suspects += _diff_rows(pair, few, at, cuts.width)
-            rest = [number for number in level if number not in set(leaves)]
+            rest = [number for number in level if number not in leaves]
             narrower = -(-at // _NARROWER)
-            found = _signatures(pair, narrower, rest, 0, at) if rest else {}
+            found = _signatures(pair, narrower, rest, at) if rest else {}
             level = {number: both for number, both in found.items() if not both[0].equals(both[1])}
             at = narrower
     return suspects, set(todo)
@@ -163,13 +190,23 @@ def _count_at_once(parts: Sequence[Iterable[tuple[Signature, Signature]]]) -> in
     return _PARTITIONS_AT_ONCE
 
 
-def _is_leaf(number: int | None, both: tuple[Signature, Signature], width: int) -> bool:
-    """Whether to compare row by row: there are few, or so many differ that next to no narrower partition is equal."""
+def _is_leaf(number: int | None, both: tuple[Signature, Signature], width: int, unlike: float) -> bool:
+    """Whether to compare row by row: there are few, or so many differ that next to no narrower partition is equal.
+
+    `unlike` is the share of rows that differ in the whole partition.
+    """
     rows = max(side.count for side in both)
-    unlike = 1 - matching_share(both[0].minima, both[1].minima) if both[0].minima and both[1].minima else 0.0
     return (
         number is None or width == 1 or rows <= _LEAF_ROWS or (unlike * rows > _UNLIKE_ROWS and rows <= _ROWS_AT_ONCE)
     )
+
+
+def _unlike_share(
+    unequal: Mapping[int | None, tuple[Signature, Signature]], number: int | None, at: int, width: int
+) -> float:
+    """Which share of the rows differs in the partition that the narrower one, `at` wide, begins in."""
+    both = unequal.get(None if number is None else number * at // width)
+    return 0.0 if both is None else 1 - matching_share(both[0].minima, both[1].minima)
 
 
 def _few_rows(
