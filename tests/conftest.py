@@ -9,6 +9,7 @@ import sys
 import hypothesis
 from tests.suite import (
     pytest_addoption,
+    pytest_collection,
     pytest_collection_modifyitems,
     pytest_configure,
     pytest_configure_node,
@@ -19,6 +20,7 @@ from tests.suite import (
 
 __all__ = [
     "pytest_addoption",
+    "pytest_collection",
     "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_configure_node",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 import time
 from collections import defaultdict
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from _pytest.terminal import TerminalReporter
 
 _SLOWEST: Final = 15
@@ -76,6 +79,17 @@ def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - pytest-xdist has
     node.workerinput[DOOR] = suite.door
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage in a million objects that stay, neither while they are made nor ever after."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put files that need a Spark session first; a worker tells which these are."""
     from tests.servers.shared_servers import DOOR  # noqa: PLC0415 - only runs with workers
@@ -109,6 +123,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Stop what all shared, and fail where the run was over its budget."""
     suite = session.config.stash[_suite]
     suite.shared.close()
+    # Or libraries of C++ would tell of what is frozen as of leaks.
+    gc.unfreeze()
     if suite.is_over() and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

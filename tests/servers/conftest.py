@@ -13,16 +13,17 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
-import pymysql
 import pytest
 from tests.servers.azurite import AzuriteServer, start_azurite
+from tests.servers.chain import make_chain
 from tests.servers.clouds import CLOUDS, CloudPlace
+from tests.servers.fresh_databases import fresh_schema, state_database
 from tests.servers.kinds import DAILY_TARGETS, STATE_DATABASES, first
 from tests.servers.postgres_chain import PostgresChain, making_chains
 from tests.servers.redshift_case import log_in
 from tests.servers.shared_servers import DOOR, RunServers, ServersElsewhere
 from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget, RedshiftTarget, snowflake_target
+from tests.servers.snowflake_case import Landed, lead_to_snowflake
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.postgres.connection import PostgresServer as PostgresLogin
@@ -211,6 +212,21 @@ def snowflake_place(snowflake: SnowflakeServer, fresh_name: str, tmp_path: Path)
         yield place
 
 
+@pytest.fixture
+def landed(
+    snowflake: SnowflakeServer,
+    tmp_path: Path,
+    mariadb: MariadbServer,
+    fresh_database: str,
+    chain_parts: tuple[KafkaBroker, str, int],
+) -> Iterator[Landed]:
+    """A pipeline from MariaDB into a landing zone of a Snowflake."""
+    with contextlib.closing(
+        lead_to_snowflake(make_chain(tmp_path, fresh_database, mariadb, chain_parts), snowflake)
+    ) as zone:
+        yield zone
+
+
 @pytest.fixture(params=first(1, *DAILY_TARGETS))
 def place(request: pytest.FixtureRequest, fresh_name: str, tmp_path: Path) -> Iterator[Place]:
     """An empty target of each kind, and a place for its files."""
@@ -246,23 +262,6 @@ def tracker_home(home: Path) -> Path:
     home.mkdir()
     (home / "password").write_text(PASSWORD)
     return home
-
-
-@contextlib.contextmanager
-def state_database(
-    server: MariadbServer | OracleMysql | PostgresServer, name: str, *, keep: bool = False
-) -> Iterator[str]:
-    """The URL of an empty database on `server`, dropped at the end unless the server goes away before."""
-    if isinstance(server, PostgresServer):
-        login = f"host={server.host} port={server.port} user={server.user} password={server.password} dbname=postgres"
-        with contextlib.closing(psycopg.connect(login, autocommit=True, connect_timeout=10)) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
-            yield f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
-            if not keep:
-                connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
-        return
-    with _database(server, name, keep=keep):
-        yield f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
 
 
 @pytest.fixture(params=["mariadb", "mysql_server"])
@@ -345,24 +344,15 @@ def fresh_name() -> str:
 @pytest.fixture
 def fresh_database(mariadb: MariadbServer, fresh_name: str) -> Iterator[str]:
     """The name of an empty database on `mariadb`, dropped after the test."""
-    with _database(mariadb, fresh_name) as name:
+    with fresh_schema(mariadb, fresh_name) as name:
         yield name
 
 
 @pytest.fixture
 def database(any_source: MariadbServer | OracleMysql, fresh_name: str) -> Iterator[str]:
     """The name of an empty database on `any_source`, dropped after the test."""
-    with _database(any_source, fresh_name) as name:
+    with fresh_schema(any_source, fresh_name) as name:
         yield name
-
-
-@contextlib.contextmanager
-def _database(server: MariadbServer | OracleMysql, name: str, *, keep: bool = False) -> Iterator[str]:
-    with _connected(server) as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {name}")
-        yield name
-        if not keep:
-            cursor.execute(f"DROP DATABASE IF EXISTS {name}")
 
 
 def _had(package: DebianPackage) -> DebianPackage:
@@ -372,21 +362,6 @@ def _had(package: DebianPackage) -> DebianPackage:
     except UsageError as error:
         pytest.skip(f"{error.message} (this test is optional: it needs apt and a Debian mirror)")
     return package
-
-
-def _connected(server: MariadbServer | OracleMysql) -> contextlib.closing[pymysql.Connection]:
-    """A connection that ends with its `with` block."""
-    return contextlib.closing(
-        pymysql.connect(
-            host=server.host,
-            port=server.port,
-            user=server.user,
-            password=server.password,
-            autocommit=True,
-            connect_timeout=10,
-            read_timeout=60,
-        )
-    )
 
 
 @pytest.fixture

@@ -48,6 +48,9 @@ class Landed:
             network_timeout=60,
         )
 
+    def close(self) -> None:
+        self.connection.close()
+
     def ask(self, statement: str) -> list[tuple[object, ...]]:
         cursor = self.connection.cursor()
         cursor.execute(statement)

@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.chain import make_chain
-from tests.servers.snowflake_case import Landed, lead_to_snowflake
 
 from penstock.config.audits import AuditSpec
 from penstock.wiring.audit import run_audit
 from penstock.wiring.audits import named_audits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from tests.servers.snowflake_case import Landed
 
     from penstock.core.audit.findings import Stage, StagesFound, TableFindings
-    from penstock.dev.snowflake import SnowflakeServer
-    from penstock.embedded.kafka import KafkaBroker
-    from penstock.embedded.mariadb import MariadbServer
-
 ROWS = 40
 
 
-@pytest.fixture
-def landed(
-    snowflake: SnowflakeServer,
-    tmp_path: Path,
-    mariadb: MariadbServer,
-    fresh_database: str,
-    chain_parts: tuple[KafkaBroker, str, int],
-) -> Iterator[Landed]:
-    """A table that was emptied, changed and got a column, in a landing zone and merged."""
-    there = lead_to_snowflake(make_chain(tmp_path, fresh_database, mariadb, chain_parts), snowflake)
-    with closing(there.connection):
-        chain = there.chain
-        chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, note VARCHAR(40), price DECIMAL(10,2), at DATETIME(6))")
-        chain.write("INSERT INTO t0 VALUES (999, 'emptied', 1, NULL)", "TRUNCATE TABLE t0")
-        values = "CONCAT('n', seq), seq / 4, '2024-02-29 23:59:59.000001'"
-        chain.write(f"INSERT INTO t0 SELECT seq, {values} FROM seq_1_to_{ROWS}")
-        chain.start()
-        chain.carry()
-        chain.write("UPDATE t0 SET note = 'x' WHERE id = 3", "DELETE FROM t0 WHERE id = 4")
-        chain.write("ALTER TABLE t0 ADD COLUMN more INT NOT NULL DEFAULT 7", "UPDATE t0 SET more = 8 WHERE id = 5")
-        chain.carry()
-        there.merge()
-        chain.mirror()
-        yield there
+def fill(landed: Landed) -> None:
+    """Bring over a table that was emptied, changed and got a column, and merge it."""
+    chain = landed.chain
+    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, note VARCHAR(40), price DECIMAL(10,2), at DATETIME(6))")
+    chain.write("INSERT INTO t0 VALUES (999, 'emptied', 1, NULL)", "TRUNCATE TABLE t0")
+    values = "CONCAT('n', seq), seq / 4, '2024-02-29 23:59:59.000001'"
+    chain.write(f"INSERT INTO t0 SELECT seq, {values} FROM seq_1_to_{ROWS}")
+    chain.start()
+    chain.carry()
+    chain.write("UPDATE t0 SET note = 'x' WHERE id = 3", "DELETE FROM t0 WHERE id = 4")
+    chain.write("ALTER TABLE t0 ADD COLUMN more INT NOT NULL DEFAULT 7", "UPDATE t0 SET more = 8 WHERE id = 5")
+    chain.carry()
+    landed.merge()
+    chain.mirror()
 
 
 def audit(landed: Landed, wait_seconds: float = 60) -> TableFindings:
@@ -70,6 +52,7 @@ def stage(found: TableFindings, name: Stage) -> TableFindings:
 @pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_what_is_wrong_in_a_landing_zone_is_found_where_it_is_wrong_first(landed: Landed) -> None:
+    fill(landed)
     assert list(named_audits(landed.chain.spec)) == [landed.link]
     equal = audit(landed)
 

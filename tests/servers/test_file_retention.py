@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.servers.conftest import state_database
+from tests.servers.fresh_databases import state_database
 from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget
 from tests.servers.test_warehouse_loader import MemoryRegistry
 

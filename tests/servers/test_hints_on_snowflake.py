@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.chain import make_chain
-from tests.servers.snowflake_case import Landed, lead_to_snowflake
 from tests.servers.test_hints import told
 
 from penstock.core.snapshots import SnapshotOptions
@@ -16,12 +13,7 @@ from penstock.wiring.snapshots import ask_for_snapshots
 from penstock.wiring.table_requests import ask_for_action
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from penstock.dev.snowflake import SnowflakeServer
-    from penstock.embedded.kafka import KafkaBroker
-    from penstock.embedded.mariadb import MariadbServer
+    from tests.servers.snowflake_case import Landed
 
 SAID = {
     "theirs": "drop or rename that table",
@@ -30,25 +22,10 @@ SAID = {
 }
 
 
-@pytest.fixture
-def landed(
-    snowflake: SnowflakeServer,
-    tmp_path: Path,
-    mariadb: MariadbServer,
-    fresh_database: str,
-    chain_parts: tuple[KafkaBroker, str, int],
-) -> Iterator[Landed]:
-    """A landing zone."""
-    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
-    chain.file.write_text(chain.file.read_text().replace("start: snapshot", "start: snapshot\n    row_images: partial"))
-    there = lead_to_snowflake(chain, snowflake)
-    with closing(there.connection):
-        yield there
-
-
 @pytest.mark.nightly
 def test_tables_that_a_landing_zone_stops_go_on_when_their_hints_are_followed(landed: Landed) -> None:
     chain = landed.chain
+    chain.file.write_text(chain.file.read_text().replace("start: snapshot", "start: snapshot\n    row_images: partial"))
     landed.ask(f'CREATE SCHEMA "{chain.name}"')
     landed.ask(f'CREATE TABLE "{chain.name}"."theirs" ("id" NUMBER(38, 0))')
     for table in ("theirs", "orders", "lacking"):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.servers.conftest import state_database
+from tests.servers.fresh_databases import state_database
 from tests.servers.test_schematizer_databases import at_first_revision
 from tests.servers.test_schematizer_databases import fill as fill_first_release
 from tests.unit.schematizer.served import served

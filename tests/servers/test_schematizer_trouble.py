@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from tests.servers.conftest import state_database
+from tests.servers.fresh_databases import state_database
 from tests.servers.kinds import first
 from tests.servers.test_schematizer_security import children, service
 from tests.servers.test_schematizer_service import ORDERS

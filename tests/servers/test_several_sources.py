@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pymysql
 import pytest
 import yaml
-from tests.servers.conftest import state_database, tracker_home
+from tests.servers.conftest import tracker_home
+from tests.servers.fresh_databases import state_database
 
 from penstock.adapters.mysql.connection import MysqlServer
 from penstock.adapters.mysql.tracker import MysqlTracker

@@ -15,7 +15,7 @@ import yaml
 from pymysql.constants import ER
 from tests.servers.capture_processes import spawn_capture
 from tests.servers.chain import Chain, make_chain
-from tests.servers.conftest import state_database
+from tests.servers.fresh_databases import state_database
 
 from penstock.core.snapshots import Method, SnapshotOptions, Status
 from penstock.embedded.mysql import OracleMysql, start_mysql

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.chain import Chain, make_chain
 from tests.servers.cut_warehouse import CutError
-from tests.servers.snowflake_case import Landed, lead_to_snowflake
 
 from penstock.adapters.snowflake.connection import SnowflakeDatabase
 from penstock.core.errors import UsageError
@@ -19,27 +16,12 @@ from penstock.wiring.landing_plans import apply_zones, plan_zones, rebuild_table
 from penstock.wiring.warehouses import open_sink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from penstock.dev.snowflake import SnowflakeServer
-    from penstock.embedded.kafka import KafkaBroker
-    from penstock.embedded.mariadb import MariadbServer
+    from tests.servers.chain import Chain
+    from tests.servers.snowflake_case import Landed
+
     from penstock.ports.warehouse import Value
-
-
-@pytest.fixture
-def landed(
-    snowflake: SnowflakeServer,
-    tmp_path: Path,
-    mariadb: MariadbServer,
-    fresh_database: str,
-    chain_parts: tuple[KafkaBroker, str, int],
-) -> Iterator[Landed]:
-    """A landing zone."""
-    there = lead_to_snowflake(make_chain(tmp_path, fresh_database, mariadb, chain_parts), snowflake)
-    with closing(there.connection):
-        yield there
 
 
 _COLUMNS = "id INT PRIMARY KEY, note VARCHAR(40), price DECIMAL(10,2), at DATETIME(6), bytes VARBINARY(8)"

@@ -13,7 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import BigInteger, Engine, Float, MetaData, select, text
-from tests.servers.conftest import state_database
+from tests.servers.fresh_databases import state_database
 from tests.servers.kinds import first, on_every_database
 
 from penstock.adapters.state.database import open_engine, transaction

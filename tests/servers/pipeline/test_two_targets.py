@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from tests.servers.conftest import state_database
+from tests.servers.fresh_databases import state_database
 
 from penstock.core.errors import SinkError
 from penstock.ports.queries import ReadLimits
