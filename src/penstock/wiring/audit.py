@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId
     from penstock.ports.audited import AuditedSource
 
-_NO_SUCH = "has no such table"
+_NO_SUCH = "has no such table, or does not show it to our user"
 
 
 def run_audit(spec: PipelineSpec, audit: AuditSpec, say: Callable[[str], None], *, stages: bool = False) -> AuditReport:

@@ -24,6 +24,7 @@ _BOOLEAN = "boolean"
 """PostgreSQL's type, which arrives as 1 and 0. MySQL's is a number everywhere."""
 _ARRAY = "[]"
 _BLANKS = "character("
+_UNSEEN = "the source has no such column, or does not show it to our user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def plan_table(
             pairs.append((column, other))
         elif found is not None:
             left_out[column.name] = found
-    extra = tuple(NotCompared(each.name, "the source has no such column", is_wrong=True) for each in theirs.values())
+    extra = tuple(NotCompared(each.name, _UNSEEN, is_wrong=True) for each in theirs.values())
     not_compared = (*left_out.values(), *extra)
     for name in schema.key:
         if name in left_out:
