@@ -33,9 +33,9 @@ test: setup  ## Run all tests that every change must pass, in some 21 minutes on
 	@sh scripts/install_for_tests.sh
 	$(TESTS) --budget-minutes 35 $(ARGS)
 
-nightly: setup  ## Run the tests that take longer: what is proven on one server or target, on all others as well
+nightly: setup  ## Run the tests that take longer: what is proven on one server or target, on all others as well, and random examples
 	@sh scripts/install_for_tests.sh
-	$(TESTS) -m nightly --timeout 1200 $(ARGS)
+	HYPOTHESIS_PROFILE=nightly $(TESTS) -m "nightly or hypothesis" --timeout 1200 $(ARGS)
 
 unit: setup  ## Run the tests that need no servers
 	$(TESTS) tests/unit tests/fuzz $(ARGS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SCHEMA: Final = "ddl_fuzz"
 _SETTINGS: Final = settings(
     # Every example is a conversation with two servers of a second.
-    max_examples=max(1, settings().max_examples // 10),
+    max_examples=settings().max_examples // 5,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 _STEP: Final = 6

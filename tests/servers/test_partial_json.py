@@ -147,7 +147,7 @@ def stories(draw: st.DrawFn) -> Story:
 @given(story=stories())
 @settings(
     # Every example is a conversation with a server of a tenth of a second.
-    max_examples=settings().max_examples // 4,
+    max_examples=settings().max_examples // 2,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_documents_changed_in_part_are_what_is_selected(mysql_server: OracleMysql, story: Story) -> None:

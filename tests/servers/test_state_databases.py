@@ -14,7 +14,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import BigInteger, Engine, Float, MetaData, select, text
 from tests.servers.fresh_databases import state_database
-from tests.servers.kinds import first, on_every_database
+from tests.servers.kinds import NIGHTLY_DATABASES, STATE_DATABASES, first, on_every_database
 
 from penstock.adapters.state.database import open_engine, transaction
 from penstock.adapters.state.migrate import VERSION_TABLE, has_current_tables
@@ -55,6 +55,17 @@ with closing(open_state(sys.argv[1], "shop")) as state:
 """
 
 
+def from_every_revision(*databases: str) -> pytest.MarkDecorator:
+    """Begin with each revision on `databases`, and for every change with the oldest alone on the others."""
+
+    def daily(database: str, revision: str) -> bool:
+        return database not in NIGHTLY_DATABASES and (database in databases or revision == REVISIONS[0])
+
+    pairs = [(database, revision) for database in STATE_DATABASES for revision in REVISIONS[:-1]]
+    cases = [pytest.param(*pair, marks=() if daily(*pair) else pytest.mark.nightly) for pair in pairs]
+    return pytest.mark.parametrize(("state_url", "revision"), cases, indirect=["state_url"])
+
+
 @contextmanager
 def engine_of(url: str) -> Iterator[Engine]:
     engine = open_engine(url)
@@ -80,12 +91,12 @@ def rows_of(engine: Engine) -> dict[str, list[dict[str, object]]]:
 
 
 def fill(engine: Engine) -> None:
-    """Write a row into every table there is but Alembic's own."""
+    """Write a row into every table there is but Alembic's own, unless it has one."""
     metadata = MetaData()
     metadata.reflect(engine)
     with transaction(engine) as connection:
         for name, table in metadata.tables.items():
-            if name == VERSION_TABLE:
+            if name == VERSION_TABLE or connection.execute(select(table)).first() is not None:
                 continue
             values = {
                 column.name: 2**40
@@ -110,7 +121,29 @@ def test_the_migrations_end_at_the_tables_we_use(state_url: str) -> None:
 
 
 @on_every_database
-@pytest.mark.parametrize("revision", REVISIONS[:-1])
+def test_each_migration_keeps_what_its_predecessor_left(state_url: str) -> None:
+    with engine_of(state_url) as engine:
+        upgrade(engine, REVISIONS[0])
+        for revision in REVISIONS[1:]:
+            fill(engine)
+            before = rows_of(engine)
+
+            upgrade(engine, revision)
+
+            assert_kept(before, rows_of(engine))
+
+
+def assert_kept(before: dict[str, list[dict[str, object]]], after: dict[str, list[dict[str, object]]]) -> None:
+    """All that was in the tables is in them, whatever there is beside it."""
+    del before[VERSION_TABLE]
+    kept = {
+        name: [{key: row[key] for key in old} for old, row in zip(rows, after[name], strict=True)]
+        for name, rows in before.items()
+    }
+    assert kept == before
+
+
+@from_every_revision("sqlite")
 def test_a_migration_from_an_older_revision_keeps_what_is_there(state_url: str, revision: str) -> None:
     with engine_of(state_url) as engine:
         upgrade(engine, revision)
@@ -121,13 +154,7 @@ def test_a_migration_from_an_older_revision_keeps_what_is_there(state_url: str, 
     open_state(state_url, "ÿ😀").close()
 
     with engine_of(state_url) as engine:
-        after = rows_of(engine)
-    del before[VERSION_TABLE]
-    kept = {
-        name: [{key: row[key] for key in old} for old, row in zip(rows, after[name], strict=True)]
-        for name, rows in before.items()
-    }
-    assert kept == before
+        assert_kept(before, rows_of(engine))
     state = open_state(state_url, "ÿ😀")
     assert [link.state for link in state.links()] == ["ÿ😀"]
     assert [table.rows for table in state.tables()] == [2**40]
@@ -136,8 +163,7 @@ def test_a_migration_from_an_older_revision_keeps_what_is_there(state_url: str, 
     state.close()
 
 
-@on_every_database
-@pytest.mark.parametrize("revision", REVISIONS[:-1])
+@from_every_revision("sqlite", "mariadb")
 def test_a_migration_that_a_crash_interrupted_is_finished(state_url: str, revision: str) -> None:
     """MySQL commits each statement by itself: all of them may be done, and their revision not written down."""
     open_state(state_url, "shop").close()

@@ -321,7 +321,7 @@ _IMAGES: Final = ("FULL", "MINIMAL", "NOBLOB")
 _WHOLE: Final = ("FULL", "FULL_NODUP")
 _SETTINGS: Final = settings(
     # Every example is a conversation with a server of a tenth of a second.
-    max_examples=settings().max_examples // 4,
+    max_examples=settings().max_examples // 2,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

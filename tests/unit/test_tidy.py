@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
 _ROOT = Path(__file__).parents[2]
 _MODULES = sorted([*_ROOT.glob("src/**/*.py"), *_ROOT.glob("tests/**/*.py")])
@@ -28,21 +30,17 @@ def test_no_module_is_too_long_to_read_in_one_sitting() -> None:
 
 
 def test_no_function_is_too_long() -> None:
-    too_long = {
-        f"{_name(module)}:{function.lineno} {function.name}": lines
-        for module, function in _functions()
-        if (lines := (function.end_lineno or function.lineno) - function.lineno + 1) > _FUNCTION_LINES_MAX
-    }
+    too_long = {function.place: function.lines for function in _functions() if function.lines > _FUNCTION_LINES_MAX}
 
     assert too_long == {}
 
 
 def test_no_function_takes_too_many_parameters() -> None:
     too_many = {
-        f"{_name(module)}:{function.lineno} {function.name}": count
-        for module, function in _functions()
+        function.place: function.parameters
+        for function in _functions()
         # A test's parameters are the fixtures that it needs.
-        if module.is_relative_to(_ROOT / "src") and (count := _parameter_count(function)) > _PARAMETERS_MAX
+        if function.place.startswith("src/") and function.parameters > _PARAMETERS_MAX
     }
 
     assert too_many == {}
@@ -66,11 +64,28 @@ def test_every_module_says_what_it_is_for() -> None:
     assert silent == []
 
 
-def _functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for module in _MODULES:
-        for node in ast.walk(_tree(module)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield module, node
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """A function's module, line and name, its length, and how many parameters it takes."""
+
+    place: str
+    lines: int
+    parameters: int
+
+
+@functools.cache
+def _functions() -> Sequence[_Function]:
+    """All there are: to parse every module takes seconds, and the trees of all would take a gigabyte."""
+    return [
+        _Function(
+            f"{_name(module)}:{node.lineno} {node.name}",
+            (node.end_lineno or node.lineno) - node.lineno + 1,
+            _parameter_count(node),
+        )
+        for module in _MODULES
+        for node in ast.walk(_tree(module))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def _parameter_count(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

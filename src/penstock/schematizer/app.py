@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -71,6 +71,20 @@ _PARTS = (
 )
 
 
+class _Application(FastAPI):
+    """The service's application, whose OpenAPI document tells how to sign in where that is needed."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The document, made when the first one asks for it: it takes most of a second of CPU."""
+        document = super().openapi()
+        if self.state.has_sign_in:
+            document.setdefault("components", {})["securitySchemes"] = {
+                name: {"type": "http", "scheme": name} for name in ("basic", "bearer")
+            }
+            document["security"] = [{"basic": []}, {"bearer": []}]
+        return document
+
+
 def create_app(database_url: str, protection: Protection | None = None, kafka: str = "") -> FastAPI:
     """Open the database at `database_url`, bring it up to date and serve it to everybody, or to whom `protection` lets.
 
@@ -87,7 +101,7 @@ def create_app(database_url: str, protection: Protection | None = None, kafka: s
         registrations.close()
         database.close()
 
-    app = FastAPI(
+    app = _Application(
         title="Penstock Schematizer",
         description=_DESCRIPTION,
         version=RELEASE,
@@ -97,6 +111,7 @@ def create_app(database_url: str, protection: Protection | None = None, kafka: s
         docs_url=None,
         redoc_url=None,
     )
+    app.state.has_sign_in = bool(protection and protection.users_file)
     app.state.database = database
     app.state.schemas = SchemaCache()
     app.state.render_error = render_error
@@ -109,8 +124,6 @@ def create_app(database_url: str, protection: Protection | None = None, kafka: s
     _protect(app, database, protection or Protection())
     for kind, explain in _EXPLANATIONS.items():
         app.add_exception_handler(kind, _handler(explain))
-    if protection and protection.users_file:
-        _tell_sign_in(app)
     return app
 
 
@@ -123,15 +136,6 @@ def _protect(app: FastAPI, database: Database, protection: Protection) -> None:
     app.add_middleware(SegmentsApart, roots=("v1", "ui", *ROOTS))
     app.add_middleware(ClientRequests)
     app.add_middleware(Limited, limits=protection.limits)
-
-
-def _tell_sign_in(app: FastAPI) -> None:
-    """Let the OpenAPI document tell how to sign in."""
-    document = app.openapi()
-    document.setdefault("components", {})["securitySchemes"] = {
-        name: {"type": "http", "scheme": name} for name in ("basic", "bearer")
-    }
-    document["security"] = [{"basic": []}, {"bearer": []}]
 
 
 def _handler(explain: Callable[[Exception], RefusedError]) -> Callable[[Request, Exception], Response]:

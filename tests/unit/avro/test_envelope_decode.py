@@ -71,7 +71,7 @@ def test_messages_are_decoded_as_fastavro_does(batch: RowBatch) -> None:
 
 
 @given(st.from_type(RowBatch))
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 2)
 def test_messages_of_every_operation_are_decoded_together(batch: RowBatch) -> None:
     mixed = of_every_operation(batch)
 
@@ -92,7 +92,6 @@ def test_messages_of_every_operation_are_decoded_together(batch: RowBatch) -> No
 
 
 @given(st.from_type(RowBatch), st.sampled_from([2, 8192]))
-@settings(max_examples=200)
 def test_one_row_of_each_message_is_that_after_the_change_or_the_last_one(batch: RowBatch, at_once: int) -> None:
     mixed = of_every_operation(batch)
     changes = decode_changes(batch.schema, value_schema(batch.schema), mixed)
@@ -124,7 +123,7 @@ def test_a_message_without_any_row_is_named() -> None:
 
 
 @given(st.from_type(RowBatch), st.data())
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_damaged_messages_decode_or_are_named(batch: RowBatch, data: st.DataObject) -> None:
     _, values = encode_changes(encodable(batch.schema), batch, PROCESSED_AT_MS)
     messages = [bytearray(value) for value in contents(values)]

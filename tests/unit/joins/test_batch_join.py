@@ -108,7 +108,7 @@ def compare(
     return list(scratch.rows("SELECT expected, found FROM differences"))
 
 
-@settings(max_examples=settings().max_examples // 20)
+@settings(max_examples=settings().max_examples // 10)
 @given(seed=st.integers(0, 2**62))
 def test_the_output_as_it_should_be_has_no_differences(scratch: DuckdbScratch, seed: int) -> None:
     streams = streams_of(seed)
@@ -117,7 +117,7 @@ def test_the_output_as_it_should_be_has_no_differences(scratch: DuckdbScratch, s
     assert compare(streams.plan, scratch, emptied, batch_join.EVERYTHING) == []
 
 
-@settings(max_examples=settings().max_examples // 30)
+@settings(max_examples=settings().max_examples // 15)
 @given(seed=st.integers(0, 2**62))
 def test_a_row_that_was_not_published_is_named(scratch: DuckdbScratch, seed: int) -> None:
     streams = streams_of(seed)

@@ -150,7 +150,7 @@ class World:
         assert not capture.snapshots.all(is_open=True)
 
 
-@settings(max_examples=100, deadline=None, phases=(Phase.generate,))
+@settings(deadline=None, phases=(Phase.generate,))
 @given(st.integers(0, 2**32), st.booleans())
 def test_whatever_happens_the_topic_folded_by_key_is_the_table(seed: int, cascades: bool) -> None:  # noqa: FBT001
     source = Source(dict.fromkeys(range(0, _KEYS, 2), 0))
@@ -159,7 +159,7 @@ def test_whatever_happens_the_topic_folded_by_key_is_the_table(seed: int, cascad
     live_in(world, _ROUNDS)
 
 
-@settings(max_examples=25, deadline=None, phases=(Phase.generate,))
+@settings(max_examples=settings().max_examples // 4, deadline=None, phases=(Phase.generate,))
 @given(st.integers(0, 2**32))
 def test_in_whatever_order_chunks_of_a_table_are_read_the_topic_folded_by_key_is_the_table(seed: int) -> None:
     random, source = Random(seed), Source(dict.fromkeys(range(_KEYS), 0))  # noqa: S311 - a test

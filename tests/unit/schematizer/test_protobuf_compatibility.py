@@ -8,7 +8,7 @@ from functools import lru_cache
 import pytest
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from penstock.core.compatibility import Reading
@@ -142,7 +142,6 @@ def plain(value: object) -> object:
             return [plain(each) for each in value]
 
 
-@settings(max_examples=60)
 @given(writer=BODIES, reader=BODIES, keeps=st.booleans(), data=st.data())
 def test_data_can_be_read_wherever_the_rules_say_so(
     writer: dict[int, str], reader: dict[int, str], keeps: bool, data: st.DataObject  # noqa: FBT001 - hypothesis passes names

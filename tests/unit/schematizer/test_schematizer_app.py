@@ -324,7 +324,7 @@ NEARLY_SCHEMAS = st.recursive(
 )
 
 
-@settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow])
 @given(NEARLY_SCHEMAS)
 def test_nearly_a_schema_is_taken_or_refused_and_never_a_crash(declared: object) -> None:
     try:

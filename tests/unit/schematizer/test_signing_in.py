@@ -66,6 +66,7 @@ def test_nobody_comes_in_without_saying_who_it_is(strict: httpx.Client, tokens: 
     document = strict.get("/openapi.json", headers={"Authorization": f"Bearer {tokens['rita']}"}).json()
     routes = [(method, path) for path, methods in document["paths"].items() for method in methods]
     assert len(routes) > 40
+    assert document["security"] == [{name: []} for name in document["components"]["securitySchemes"]] != []
 
     for method, path in [*routes, ("get", "/docs"), ("get", "/openapi.json"), ("get", "/"), ("get", "/nothing")]:
         answer = strict.request(method, path.replace("{", "").replace("}", ""), json={})

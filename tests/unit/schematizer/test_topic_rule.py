@@ -272,7 +272,7 @@ def test_distinct_names_are_legal_whatever_a_table_is_called(
     )
 
 
-@settings(max_examples=settings().max_examples // 8)
+@settings(max_examples=settings().max_examples // 4)
 @given(st.lists(st.sampled_from([ORDERS, WIDER, with_columns(ID, PRICE, NOTE), with_columns(ID)]), max_size=12))
 def test_whatever_shapes_a_table_takes_its_topics_are_taken_in_order(shapes: list[TableSchema]) -> None:
     newest = 0

@@ -166,7 +166,8 @@ def served(shop: Shop) -> Iterator[httpx.Client]:
         thread.start()
         try:
             until(lambda: server.started and (seen := watcher.newest()) is not None and seen.has_asked)
-            with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", trust_env=False) as client:
+            address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            with httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
                 yield client
         finally:
             server.should_exit = True
