@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 SCHEDULE_SECONDS: Final = 10
 """The shortest that a task's schedule may be (CREATE TASK)."""
-FRESHNESS_MS: Final = 2_000
-"""For how long changes gather before they land: where they come all the time, the virtual warehouse is awake anyway."""
 _SOURCE_PASSWORD_ENV: Final = "BENCH_PASSWORD"  # noqa: S105 - the variable's name
 _SINK_PASSWORD_ENV: Final = "BENCH_SNOWFLAKE_PASSWORD"  # noqa: S105 - as above
 _POLL_SECONDS: Final = 0.25
@@ -47,7 +45,7 @@ sinks:
       database: {database}, warehouse: WH, schedule: {seconds} SECONDS,
       host: {sink.host}, port: {sink.port}, protocol: http}}
 links:
-  - {{from: src, to: sf, freshness_ms: {freshness}}}
+  - {{from: src, to: sf}}
 """
 
 
@@ -77,7 +75,6 @@ class BenchZone:
             source_env=_SOURCE_PASSWORD_ENV,
             sink_env=_SINK_PASSWORD_ENV,
             seconds=SCHEDULE_SECONDS,
-            freshness=FRESHNESS_MS,
         )
         (self.folder / "pipeline.yaml").write_text(text)
 
