@@ -26,6 +26,7 @@ from penstock.links.large_messages import LargeMessages
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.core.log_items import LoggedStatement
     from penstock.core.mysql.log.log_items import LogItem
     from penstock.ports.objects import ObjectStore
 
@@ -208,20 +209,25 @@ def test_rows_before_a_statement_of_their_own_transaction_are_published_before_i
     assert [messages_of(part) for part in rest if isinstance(part, Publication)] == [messages_of(second)]
 
 
-def test_a_transaction_that_creates_its_table_is_published_in_pieces_as_any_other() -> None:
-    log = LogWriter().opening()
-    log.gtid_list((0, 7, 1))
-    log.gtid(2)
-    log.query("CREATE TABLE `users` (`id` int)")
+def fed_with_8_000_rows(log: LogWriter, follower: LogFollower) -> list[Publication | LoggedStatement]:
+    """End the transaction that is open in `log` with 40 events of 200 rows; return what they complete, read singly."""
     log.table_map("users")
     for _ in range(40):
         log.rows(b"\x01\x01" + ONE * 200)
     log.xid()
     scanner = EventScanner(START, lambda _: True, held_bytes_max=5_000)
-    follower = a_follower(Pace(0.0, bytes_wanted=2_000, bytes_max=8_000))
     buffer, spans = log.stream()
+    return [part for span in spans for part in follower.feed(scanner.feed(buffer, [span]))]
 
-    parts = [part for span in spans for part in follower.feed(scanner.feed(buffer, [span]))]
+
+def test_a_transaction_that_creates_its_table_is_published_in_pieces_as_any_other() -> None:
+    log = LogWriter().opening()
+    log.gtid_list((0, 7, 1))
+    log.gtid(2)
+    log.query("CREATE TABLE `users` (`id` int)")
+    follower = a_follower(Pace(0.0, bytes_wanted=2_000, bytes_max=8_000))
+
+    parts = fed_with_8_000_rows(log, follower)
 
     assert rows_of(parts) == 8_000
     assert max(rows_of([part]) for part in parts) <= 2_000
@@ -235,15 +241,9 @@ def test_pieces_grow_as_long_as_they_pass_quickly(
     log = LogWriter().opening()
     log.gtid_list((0, 7, 1))
     log.gtid(2)
-    log.table_map("users")
-    for _ in range(40):
-        log.rows(b"\x01\x01" + ONE * 200)
-    log.xid()
-    scanner = EventScanner(START, lambda _: True, held_bytes_max=5_000)
     follower = a_follower(Pace(0.0, bytes_max=16_000, piece_bytes=2_000))
-    buffer, spans = log.stream()
 
-    parts = [part for span in spans for part in follower.feed(scanner.feed(buffer, [span]))]
+    parts = fed_with_8_000_rows(log, follower)
 
     *pieces, rest = (rows_of([part]) for part in [*parts, *follower.finish()])
     assert sum(pieces) + rest == 8_000

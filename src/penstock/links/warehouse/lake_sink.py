@@ -223,7 +223,7 @@ class LakeSink:
         if known is None:
             known = self._create(TableProgress(following.after, columns=treated.history))
         elif isinstance(following, Migrate):
-            known = self._migrate(known, following, step)
+            known = self._migrate(known, following, step, schema)
         state = replace(following.after, out_of_range=following.after.out_of_range + out_of_range)
         after = known.after(state, plan_positions(known.positions, [piece.batch for piece in step.pieces]))
         if rows is not None:
@@ -241,10 +241,9 @@ class LakeSink:
         self._tables.commit(schema.table, progress, lambda number: self._lake.replace(schema, query, number))
         return progress
 
-    def _migrate(self, known: TableProgress, migration: Migrate, step: Step) -> TableProgress:
+    def _migrate(self, known: TableProgress, migration: Migrate, step: Step, schema: TableSchema) -> TableProgress:
         """Give the table its new columns: in its log alone where that is enough, else with all of its rows."""
-        schema, after = migration.schema, known.after(migration.after)
-        renamed = known.state.schema.with_columns_renamed(step.column_renames)
+        renamed, after = migration.renamed, known.after(migration.after)
         if self._lake.is_empty(schema.table):
             # An empty table can become any other, for it has no values to keep.
             return self._create(after)

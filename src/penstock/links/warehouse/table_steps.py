@@ -60,10 +60,10 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Migrate:
-    """Its columns change from those of `before`, of which some get other names first, to `schema`."""
+    """Its columns change; `renamed` is the schema of `before` with the names that some of them get first."""
 
     before: TableState
-    schema: TableSchema
+    renamed: TableSchema
     after: TableState
 
 
@@ -105,4 +105,4 @@ def plan_columns(known: TableState | None, step: Step, schema: TableSchema, dele
     if not known.in_place.gives_way_to(step):
         return Keep(replace(known, in_place=in_place))
     renamed = known.schema.with_columns_renamed(step.column_renames)
-    return Migrate(known, schema, replace(known, schema=keep_fill_values(renamed, schema), in_place=in_place))
+    return Migrate(known, renamed, replace(known, schema=keep_fill_values(renamed, schema), in_place=in_place))
