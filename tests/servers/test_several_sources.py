@@ -204,7 +204,7 @@ def test_a_source_that_is_away_holds_up_neither_the_other_nor_what_it_brought_in
     assert shops.rows("warehouse", f"west_{shops.west.database}") == shops.west.orders()
     assert shops.rows("reports", shops.east.database) == before
     status = read_status(away, ask_sources=True)
-    told = describe(away.pipeline, status, find_problems(status, "penstock run"))
+    told = describe(away.pipeline, status, find_problems(status, "shop.yaml"))
     assert {each.source: bool(each.unanswered) for each in status.sources} == {east: True, west: False}
     assert told["healthy"] is False
     carry(load(shops.file))

@@ -147,7 +147,9 @@ def test_a_table_of_somebody_else_and_one_without_a_key_stop_alone(landed: Lande
 def problems(landed: Landed) -> list[str]:
     """What `penstock status` says of the zone."""
     status = landed.chain.status()
-    return [problem.text for problem in find_problems(status, "run") if problem.subject.startswith(f"{landed.link}, ")]
+    return [
+        problem.text for problem in find_problems(status, "shop.yaml") if problem.subject.startswith(f"{landed.link}, ")
+    ]
 
 
 def test_readers_get_grants_and_who_else_may_write_to_a_landing_table_is_told(landed: Landed) -> None:

@@ -70,7 +70,7 @@ def status(chain: Chain) -> Mapping[str, Any]:
 
 
 def problems(status: PipelineStatus) -> dict[str, str]:
-    return {problem.subject: f"{problem.level}: {problem.text}" for problem in find_problems(status, "penstock run x")}
+    return {problem.subject: f"{problem.level}: {problem.text}" for problem in find_problems(status, "x")}
 
 
 def test_an_idle_pipeline_that_has_carried_everything_is_not_behind(chain: Chain) -> None:

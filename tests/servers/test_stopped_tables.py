@@ -49,7 +49,7 @@ def test_a_change_that_is_undone_leaves_its_table_stopped_and_the_hint_says_so(s
     assert "which does not hold every value it held before" in said
     assert "even if the change is undone" in said
     assert stopped.query("SELECT id FROM {schema}.orders") == [(1,)]
-    (problem,) = find_problems(stopped.status(), "penstock run shop.yaml")
+    (problem,) = find_problems(stopped.status(), "shop.yaml")
     assert "start a new pipeline with an initial snapshot" in problem.hint
     assert "penstock run shop.yaml" not in problem.hint
     ((table, error),) = [(plan.table, plan.error) for plan in plan_loads(stopped.spec)]

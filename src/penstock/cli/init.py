@@ -71,7 +71,7 @@ def init(
     It asks only for what no option gives. It never asks for passwords: the file
     names the environment variables that hold them. It never overwrites a file, and
     keeps the new one if the servers refuse it, with what to do. For other targets
-    and keys see docs/targets.md and docs/run.md.
+    and keys see docs/targets.md and docs/config.md.
     """
     from penstock.config.first_file import render_first_file  # noqa: PLC0415 - --help need not wait for it
     from penstock.config.load import load, parse  # noqa: PLC0415

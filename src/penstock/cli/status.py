@@ -53,11 +53,11 @@ def status(
 
     spec = load(file)
     status = read_status(spec, ask_sources=True)
-    problems = find_problems(status, f"penstock run {file}")
+    problems = find_problems(status, str(file))
     if as_json:
         typer.echo(json.dumps(describe(spec.pipeline, status, problems), indent=2))
     else:
-        _print(open_console(), str(file), make_overview(spec, status, f"penstock run {file}"))
+        _print(open_console(), str(file), make_overview(spec, status, str(file)))
         _print_problems(open_console(), status, problems)
     if exit_code and not is_healthy(status, problems):
         raise typer.Exit(1)

@@ -48,7 +48,7 @@ def render_first_file(answers: FirstFile) -> str:
     source = f"{answers.pipeline[:40].replace('-', '_')}db"
     tables = ", ".join(_text(table) for table in answers.tables)
     lines = [
-        "# A pipeline of Penstock: README.md and docs/run.md explain every part.",
+        "# A pipeline of Penstock: docs/config.md lists every key.",
         f"pipeline: {_text(answers.pipeline)}",
         f"home: {_text(f'{answers.pipeline}-home')}   # what it keeps: see docs/deploy.md",
         "sources:",

@@ -15,7 +15,7 @@ from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.config.packages import require_packages
 from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.sinks import SinkSpec
-from penstock.config.spec import Spec, known_keys
+from penstock.config.spec import Spec, known_keys, specs_in
 from penstock.config.specs import PipelineSpec
 from penstock.config.spolt_crosschecks import find_spolt_conflicts
 from penstock.config.yaml_lines import Document, Location, Mistake, parse_yaml
@@ -215,7 +215,7 @@ def _spec_at(location: Location, root: type[Spec]) -> type[Spec]:
         elif isinstance(part, str):
             fields = found[0].model_fields.items()
             field = next(field for name, field in fields if part in {name, field.alias})
-            found = list(_specs_in(field.annotation)) or found
+            found = list(specs_in(field.annotation)) or found
     return found[0]
 
 
@@ -225,12 +225,5 @@ def _is_kind(before: str | int | None, part: str | int) -> bool:
 
 
 def _kinds() -> set[object]:
-    specs: tuple[type[Spec], ...] = (*_specs_in(SinkSpec), MysqlSourceSpec, PostgresSourceSpec)
+    specs: tuple[type[Spec], ...] = (*specs_in(SinkSpec), MysqlSourceSpec, PostgresSourceSpec)
     return {kind for spec in specs for kind in get_args(spec.model_fields["kind"].annotation)}
-
-
-def _specs_in(annotation: object) -> Iterator[type[Spec]]:
-    if isinstance(annotation, type) and issubclass(annotation, Spec):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _specs_in(part)

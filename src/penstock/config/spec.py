@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - pydantic reads it from fields' annotations
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,47}$")]
 Positive: TypeAlias = Annotated[int, Field(strict=True, ge=1)]
@@ -85,3 +88,11 @@ class TlsSpec(Spec):
 def known_keys(spec: type[Spec]) -> tuple[str, ...]:
     """The keys that `spec` understands, as users write them."""
     return tuple(field.alias or name for name, field in spec.model_fields.items())
+
+
+def specs_in(annotation: object) -> Iterator[type[Spec]]:
+    """The specs of the mappings that a field with `annotation` may hold."""
+    if isinstance(annotation, type) and issubclass(annotation, Spec):
+        yield annotation
+    for part in get_args(annotation):
+        yield from specs_in(part)

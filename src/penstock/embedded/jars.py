@@ -4,7 +4,7 @@ Each set is a committed list of checksums and coordinates, `jar_sets/NAME.txt`.
 Jars live outside the checkout, in XDG_CACHE_HOME (~/.cache) under
 penstock/jars/NAME-DIGEST, where DIGEST is the list's own checksum: a changed
 list makes a new directory. Every file is hashed when it arrives; later uses
-compare sizes and modification times with a stamp written then.
+compare sizes and modification times with a stamp written then, and hash what differs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import hashlib
 import json
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
@@ -166,21 +167,36 @@ def _verify_checksum(file: Path, jar: Jar) -> None:
     if not file.exists():
         message = f"the jar {file.name} did not arrive"
         raise UnavailableError(message, "check the network and try again")
-    with file.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").hexdigest()
+    found = _sha256(file)
     if found != jar.sha256:
         message = f"the jar {file.name} is not the expected one: its SHA-256 is {found}, expected {jar.sha256}"
         raise UsageError(message, "do not use it; ask whoever runs the package mirror of this network")
 
 
 def _verify_stamp(directory: Path, jars: Sequence[Jar]) -> None:
-    """Check that no jar is missing and none has changed since it was hashed."""
+    """Check that no jar is missing and none has changed since it was hashed.
+
+    A copy of the cache, as in a layer of a container's image, has other times: its jars are hashed again.
+    """
     stamp = json.loads((directory / _STAMP).read_text())
+    found = {jar.file: _fingerprint(directory / jar.file) for jar in jars if (directory / jar.file).exists()}
+    if found == stamp:
+        return
     for jar in jars:
         file = directory / jar.file
-        if not file.exists() or _fingerprint(file) != stamp[jar.file]:
+        if found.get(jar.file) != stamp[jar.file] and not (file.exists() and _sha256(file) == jar.sha256):
             message = f"the jar {file} is missing or has changed since it was verified"
             raise UsageError(message, f"type: rm -r {directory}; it will be fetched again")
+    # Where nobody may write, they are hashed at every start, which takes less than a second.
+    with suppress(OSError), tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
+        renewed = Path(scratch) / _STAMP
+        renewed.write_text(json.dumps(found, indent=1))
+        renewed.replace(directory / _STAMP)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _fingerprint(file: Path) -> list[int]:

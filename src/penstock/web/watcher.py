@@ -85,7 +85,7 @@ class Watcher:
         """Read once and render."""
         has_asked = self._has_asked_sources and self._has_asked_zones
         status = reader.read().with_answers(self._sources, self._zones)
-        overview = make_overview(self.spec, status, f"penstock run {self.file}")
+        overview = make_overview(self.spec, status, str(self.file))
         to_read = render_parts(overview, acts=False)
         parts = render_parts(overview) if may_act(self.spec) else to_read
         metrics = describe_metrics(overview).encode()

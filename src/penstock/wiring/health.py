@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from penstock.core.snapshots import Status
@@ -27,6 +28,9 @@ STUCK_SECONDS = 120.0
 
 _HOUR_SECONDS = 3600
 _NEW_PIPELINE = "new pipeline"
+_AT_A_TARGET, _RETRIED = "of the batch topic", "is tried again"
+"""Stand in the errors of tables that a load has stopped, and where a running pipeline tries again by itself."""
+_COMMAND = re.compile(r"\b(penstock (?:[a-z]+ )+)FILE\b")
 _ALIVE = frozenset({"running", "retrying"})
 
 
@@ -40,8 +44,9 @@ class Problem:
     hint: str
 
 
-def find_problems(status: PipelineStatus, run_command: str) -> Sequence[Problem]:
-    """List what is not well, the worst first; `run_command` is what to type to start the pipeline."""
+def find_problems(status: PipelineStatus, file: str) -> Sequence[Problem]:
+    """List what is not well, the worst first; `file` is the pipeline's, which commands in hints name."""
+    run_command = f"penstock run {file}"
     found = [
         *_holder_problems(status, run_command),
         *_server_problems(status.servers),
@@ -54,7 +59,14 @@ def find_problems(status: PipelineStatus, run_command: str) -> Sequence[Problem]
         *_audit_problems(status),
         *_police_problems(status),
     ]
-    return sorted(found, key=lambda problem: problem.level)
+    return sorted((_to_type(each, file) for each in found), key=lambda problem: problem.level)
+
+
+def _to_type(problem: Problem, file: str) -> Problem:
+    """Write into the commands of a hint which file and table they are for."""
+    *_, table = problem.subject.split(", ")
+    hint = _COMMAND.sub(lambda found: f"{found[1]}{file}", problem.hint)
+    return replace(problem, hint=hint.replace(f"{file} TABLE", f"{file} {table}"))
 
 
 def is_healthy(status: PipelineStatus, problems: Sequence[Problem]) -> bool:
@@ -120,7 +132,9 @@ def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem
     for link in status.links:
         if link.error:
             level: Literal["warning", "error"] = "warning" if link.state == "retrying" else "error"
-            yield Problem(level, link.link, link.error, _then(link.hint, run_command))
+            retried = link.state == "retrying"
+            hint = _then(link.hint, status, _restart(status, run_command), retried=retried)
+            yield Problem(level, link.link, link.error, hint)
         elif status.holder == "" and link.behind_since_ms:
             text = f"not running; {_ahead(link)}"
             yield Problem("warning", link.link, text, f"type: {run_command}")
@@ -132,7 +146,9 @@ def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem
 def _table_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem]:
     for table in status.tables:
         if table.error:
-            hint = _then(table.hint, run_command)
+            resumes = bool(status.holder) and _AT_A_TARGET in table.error
+            way = "type: penstock table FILE TABLE resume" if resumes else _restart(status, run_command)
+            hint = _then(table.hint, status, way, retried=_RETRIED in table.error + table.hint)
             yield Problem("error", f"{table.link}, {table.table}", table.error, hint)
 
 
@@ -213,9 +229,16 @@ def audit_words(result: AuditResult, status: PipelineStatus) -> str:
     return f"score {score}, {result.wrong_rows:,} wrong rows, threshold {result.threshold:.6g}, {age} ago"
 
 
-def _then(hint: str, run_command: str) -> str:
-    """Add how to start this pipeline, unless what helps may be another one."""
-    return hint if _NEW_PIPELINE in hint else f"{hint}; then type: {run_command}"
+def _then(hint: str, status: PipelineStatus, restart: str, *, retried: bool) -> str:
+    """Add how it goes on behind what the hint says, unless what helps is a command, or may be another pipeline."""
+    if _NEW_PIPELINE in hint or (status.holder and _COMMAND.search(hint)):
+        return hint
+    mended = hint.removesuffix(", and run again")
+    return f"{mended}; then it goes on by itself" if status.holder and retried else f"{mended}; then {restart}"
+
+
+def _restart(status: PipelineStatus, run_command: str) -> str:
+    return f"stop the pipeline and type: {run_command}" if status.holder else f"type: {run_command}"
 
 
 def _ahead(link: LinkProgress) -> str:

@@ -128,9 +128,9 @@ class Overview:
         return [stage for stage in self.stages if stage.kind not in {"spolt", "join"}]
 
 
-def make_overview(spec: PipelineSpec, status: PipelineStatus, run_command: str) -> Overview:
-    """Compute the view; `run_command` is what to type to start the pipeline."""
-    problems = find_problems(status, run_command)
+def make_overview(spec: PipelineSpec, status: PipelineStatus, file: str) -> Overview:
+    """Compute the view; `file` is the pipeline's, which commands name."""
+    problems = find_problems(status, file)
     stages = [_stage(status, *shape) for shape in _shapes(spec)]
     return Overview(spec.pipeline, status, problems, is_healthy(status, problems), stages, _table_rows(status, stages))
 

@@ -55,7 +55,7 @@ def keep(spec: PipelineSpec, *results: AuditResult) -> None:
 
 
 def said(spec: PipelineSpec) -> list[tuple[str, str, str]]:
-    problems = find_problems(read_status(spec), "penstock run FILE")
+    problems = find_problems(read_status(spec), "FILE")
     return [(each.level, each.subject, each.text) for each in problems]
 
 
@@ -87,7 +87,7 @@ def test_columns_that_were_left_out_of_an_equal_table_are_told_in_the_terminal_o
     why = "2 columns are not compared"
     equal = AuditResult(LINK, "shop.a", 5, "equal", 1, 1, 1, why=why, not_compared=2)
     keep(spec, AuditResult(LINK, WHOLE, 5, "passed", 1, 1, 1, not_compared=2), equal)
-    overview, file = make_overview(spec, read_status(spec), "penstock run FILE"), str(tmp_path / "shop.yaml")
+    overview, file = make_overview(spec, read_status(spec), "FILE"), str(tmp_path / "shop.yaml")
 
     terminal = CliRunner().invoke(app, ["status", file], env={"COLUMNS": "200"}).stdout
     told = json.loads(CliRunner().invoke(app, ["status", file, "--json"]).stdout)["audits"]
@@ -117,14 +117,15 @@ def test_status_metrics_and_page_show_score_bounds_and_what_to_type(
 ) -> None:
     monkeypatch.setenv("SHOP_PASSWORD", "x")
     keep(spec, replace(BELOW, table=WHOLE, state="below"), BELOW)
-    overview = make_overview(spec, read_status(spec), "penstock run FILE")
+    file = str(tmp_path / "shop.yaml")
+    overview = make_overview(spec, read_status(spec), file)
 
-    table = CliRunner().invoke(app, ["status", str(tmp_path / "shop.yaml")]).stdout
-    told = json.loads(CliRunner().invoke(app, ["status", str(tmp_path / "shop.yaml"), "--json"]).stdout)
+    table = CliRunner().invoke(app, ["status", file]).stdout
+    told = json.loads(CliRunner().invoke(app, ["status", file, "--json"]).stdout)
     metrics, page = describe_metrics(overview), "".join(render_parts(overview).values())
 
     assert "0.25 to 0.75" in table
-    assert "penstock audit FILE --repair" in table
+    assert f"penstock audit {file} --repair" in table
     assert [(each["table"], each["score"], each["is_below"]) for each in told["audits"]] == [
         ("", 0.5, True),
         ("shop.orders", 0.5, True),

@@ -80,6 +80,17 @@ def test_a_jar_that_is_missing_in_the_cache_is_named(cached: Path) -> None:
         ensure_jars(JarSet.SPARK_KAFKA)
 
 
+def test_jars_of_a_copied_cache_are_known_by_their_bytes_and_not_hashed_twice(tmp_path: Path) -> None:
+    jar = Jar(hashlib.sha256(b"bytes").hexdigest(), "org", "name", "1")
+    file, stamp = tmp_path / jar.file, tmp_path / jars._STAMP
+    file.write_bytes(b"bytes")
+    stamp.write_text(json.dumps({jar.file: [5, 0]}))
+
+    jars._verify_stamp(tmp_path, [jar])
+
+    assert json.loads(stamp.read_text()) == {jar.file: jars._fingerprint(file)}
+
+
 def test_a_cache_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))

@@ -50,6 +50,23 @@ def test_the_container_installs_extras_that_there_are_and_runs_commands_that_the
     assert not re.search(r"(?i)password|secret|token", text)
 
 
+def test_modules_that_are_typed_at_an_installation_are_there_and_can_be_run() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    named = set(re.findall(r"-m (penstock[\w.]+)", CONTAINERFILE.read_text() + page))
+
+    assert named
+    for name in named:
+        module = ROOT / "src" / f"{name.replace('.', '/')}.py"
+        assert '__name__ == "__main__"' in module.read_text(), name
+
+
+def test_a_container_is_built_in_the_format_that_has_its_health_check() -> None:
+    text = CONTAINERFILE.read_text()
+
+    assert "HEALTHCHECK" in text
+    assert "podman build --format docker" in text
+
+
 def test_every_extra_for_users_is_in_the_documentation() -> None:
     page = (ROOT / "docs" / "deploy.md").read_text()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.core.arrow_types import arrow_type
 from penstock.core.avro.column_types import avro_type
 from penstock.core.postgres import types
@@ -66,9 +65,3 @@ def test_the_table_of_carried_types_is_what_the_code_does() -> None:
     listed = [line for line in below.partition("\n## ")[0].splitlines() if line.startswith("| ")][1:]
 
     assert listed == [_row(name, *type_) for name, type_ in _CARRIED.items()]
-
-
-def test_every_key_of_the_source_is_explained() -> None:
-    page = _PAGE.read_text(encoding="utf-8")
-
-    assert [key for key in PostgresSourceSpec.model_fields if f"`{key}`" not in page and f"{key}:" not in page] == []

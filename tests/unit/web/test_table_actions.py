@@ -65,7 +65,7 @@ def test_a_paused_table_is_told_as_such_everywhere_and_is_no_error(shop: Shop) -
     (row,) = [each for each in told["tables"] if (each["table"], each["link"]) == ("shop.orders", LINK)]
     assert (row["paused"], row["dropped"], row["request"]["asked_by"]) == (True, False, "ann")
     hints = {each["subject"]: each["hint"] for each in told["problems"]}
-    assert f"penstock table FILE shop.orders resume --link {LINK}" in hints[f"{LINK}, shop.orders"]
+    assert f"penstock table {shop.file} shop.orders resume --link {LINK}" in hints[f"{LINK}, shop.orders"]
 
 
 def test_a_dropped_table_and_skipped_changes_are_told(shop: Shop) -> None:

@@ -31,7 +31,7 @@ def test_terminal_page_and_metrics_tell_of_what_police_snapshots_and_audits_foun
 
     problems = {each["text"]: (each["level"], each["subject"], each["hint"]) for each in told["problems"]}
     drift = "retention.ms is 7d, and its rule says 30d"
-    assert problems[drift] == ("warning", TOPIC, "set it: penstock police FILE --apply")
+    assert problems[drift] == ("warning", TOPIC, f"set it: penstock police {shop.file} --apply")
     refused = "partitions is 4, and its rule says 8, and stays so: order of keys"
     assert problems[refused] == ("warning", TOPIC, "make it anew with 8")
     for text in (

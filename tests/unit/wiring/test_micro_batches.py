@@ -156,7 +156,7 @@ def told(spec: PipelineSpec) -> list[tuple[str, str]]:
     """What `penstock status` says of tasks."""
     with closing(StatusReader(spec)) as reader:
         status = reader.read()
-    problems = find_problems(status, "run")
+    problems = find_problems(status, "shop.yaml")
     assert not (is_healthy(status, problems) and problems)
     return [(each.subject, each.text[:46]) for each in problems if "tasks" in each.subject]
 

@@ -20,7 +20,7 @@ def status(*zones: ZoneStatus) -> PipelineStatus:
 def test_all_is_well_where_zones_are() -> None:
     well = status(ZoneStatus("shop-to-sf"))
 
-    assert (find_problems(well, "run"), is_healthy(well, [])) == ([], True)
+    assert (find_problems(well, "shop.yaml"), is_healthy(well, [])) == ([], True)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_all_is_well_where_zones_are() -> None:
 def test_a_zone_that_is_not_well_or_not_known_is_told(zone: ZoneStatus, told: str) -> None:
     ill = status(zone)
 
-    problems = find_problems(ill, "run")
+    problems = find_problems(ill, "shop.yaml")
 
     assert [f"{problem.subject}: {problem.text}".startswith(told) for problem in problems] == [True]
     assert not is_healthy(ill, problems)

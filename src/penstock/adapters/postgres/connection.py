@@ -50,7 +50,10 @@ _REFUSALS: Sequence[tuple[tuple[str, ...], str]] = (
 )
 """What to do about codes that begin so."""
 _AWAY_HINT = "check that the server runs and can be reached"
-LOCK_HINT = "somebody holds a lock on the table: look into pg_locks, and end that transaction"
+LOCK_HINT = (
+    "somebody holds a lock on the table: look into pg_locks (SELECT pid, mode FROM pg_locks WHERE granted "
+    "AND relation = 'SCHEMA.TABLE'::regclass), and end that transaction"
+)
 _LOGIN_HINT = "check the sink's user, password, database and tls"
 _LOGIN_REFUSED = ("authentication failed", "no pg_hba.conf entry", "does not exist", "permission denied for database")
 _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, str], ...] = (

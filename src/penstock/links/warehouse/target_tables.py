@@ -79,7 +79,8 @@ class TargetTables:
                 continue
             was = "dropped it" if seen is None else f"gave it the type {seen}"
             reason = f"somebody {was}; here it is {type_}"
-            hint = f"put it back as it was, with the values that it had, in {path}, and run again; or {FULL_REFRESH}"
+            put_back = f"put it back as it was, with the values that it had, in {path}"
+            hint = f"{put_back}, then type: penstock table FILE TABLE resume; or {FULL_REFRESH}"
             raise TableStoppedError(str(table), column.name, "the target's table", reason, hint)
 
     def begin(self, half_done: Collection[TableId] = ()) -> None:
