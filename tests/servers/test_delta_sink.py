@@ -201,6 +201,19 @@ def test_optimize_and_vacuum_of_others_are_in_nobodys_way(lake_place: DeltaPlace
     assert lake_place.ask("SELECT sum(qty), count(*) FROM shop.orders") == [(4 - 3, 4)]
 
 
+@pytest.mark.nightly
+def test_files_whose_rows_are_large_are_commits_of_their_own_and_each_is_in_once(lake_place: DeltaPlace) -> None:
+    sink, lake = lake_place.open(rules=LoadRules(held_bytes_max=1)), cast("DeltaTarget", lake_place.target).lake()
+    sink.load(TABLE, [lake_place.batch(0, [("c", "0", 0)])], SCHEMAS)
+    begun = lake.version(TABLE)
+    batches = [lake_place.batch(start, [("c", str(start), start)]) for start in range(1, 4)]
+
+    assert [sink.load(TABLE, batches, SCHEMAS).rows for _ in range(2)] == [3, 0]
+
+    assert lake.version(TABLE) == begun + 3
+    assert lake_place.ask("SELECT id, qty FROM shop.orders ORDER BY id") == [(str(n), n) for n in range(4)]
+
+
 def test_a_file_of_ours_that_is_gone_is_said_so(lake_place: DeltaPlace) -> None:
     sink, target = lake_place.open(), cast("DeltaTarget", lake_place.target)
     sink.load(TABLE, [schema_change(1)], SCHEMAS)

@@ -175,6 +175,11 @@ STOPS = {
         ("SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE lacking SET a = 2"),
         "set binlog_row_image=FULL on the server, for every session",
     ),
+    "as_statement": Stop(
+        ("CREATE TABLE as_statement (id INT PRIMARY KEY, n INT)", "INSERT INTO as_statement VALUES (1, 1)"),
+        ("SET SESSION binlog_format = 'STATEMENT'", "INSERT INTO as_statement VALUES (2, 2)"),
+        "set binlog_format=ROW for every session that writes",
+    ),
     "computed_default": Stop(
         ("CREATE TABLE computed_default (id INT PRIMARY KEY)", "INSERT INTO computed_default VALUES (1)"),
         ("ALTER TABLE computed_default ADD u VARCHAR(36) DEFAULT (uuid())",),

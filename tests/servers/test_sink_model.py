@@ -217,7 +217,7 @@ def load_all(world: World, batches: list[Batch], place: Place) -> int:
     cuts = 0
     faults = 4 + world.rng.randrange(12)
     dropped_tables: DroppedTables = world.rng.choice(("keep", "drop"))
-    rules = LoadRules(rows_max=7, dropped_tables=dropped_tables)
+    rules = LoadRules(rows_max=7, held_bytes_max=200, dropped_tables=dropped_tables)
     place.open("s", rules).close()
     while True:
         warehouse = place.target.connect("s")

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 START_ANEW = (
-    "start a new pipeline with an initial snapshot (another `pipeline` name, `home` and target, `start: snapshot`)"
+    "start a new pipeline with an initial snapshot "
+    "(another `pipeline` name, source `name`, `home` and target, `start: snapshot`)"
 )
 """What to do where everything must be read anew."""
 

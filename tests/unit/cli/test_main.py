@@ -230,6 +230,29 @@ def test_check_lists_every_mistake_and_exits_with_2(file: Path) -> None:
     assert '  line 7: links.0.to: none of the sinks is called "x"\n' in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("check shop.yaml >&-", 0, ""),
+        ("check shop.yaml 2>&-", 0, ""),
+        ("check shop.yaml > /dev/full", 1, "free some space, and run again"),
+        ("check Ω.yaml", 2, r"\u03a9.yaml"),
+    ],
+)
+def test_an_output_that_takes_nothing_or_lacks_characters_is_no_defect(
+    file: Path, command: str, code: int, said: str
+) -> None:
+    terminal = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    shell = ["sh", "-c", f"{sys.executable} -m penstock {command}"]
+
+    done = subprocess.run(shell, cwd=file.parent, env=terminal, capture_output=True, timeout=60, check=False)
+
+    told = done.stderr.decode("latin-1")
+    assert "defect" not in told
+    assert said in told
+    assert done.returncode == code, told
+
+
 def test_status_of_a_pipeline_that_never_ran_starts_nothing(file: Path) -> None:
     result = run_penstock("status", str(file))
     as_json = run_penstock("status", str(file), "--json")

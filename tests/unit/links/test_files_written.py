@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.unit.links.conftest import MemoryTopics
 
 from penstock.adapters.objects.store import Objects, ObjectsSpec, open_objects
 from penstock.core.arrow_types import arrow_schema
@@ -27,15 +28,16 @@ from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.write import FileRules, FileWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from tests.unit.links.conftest import MemoryPublisher, MemoryTopics
+    from tests.unit.links.conftest import MemoryPublisher
 
     from penstock.links.objects.plan import ObjectsPlan
     from penstock.links.objects.write import RangeWritten
     from penstock.ports.registry import RegisteredTable
+    from penstock.ports.topics import Fetched
 
 ID = Column("id", IntegerType(64, unsigned=False), nullable=False)
 USERS = TableSchema(TableId("shop", "users"), (ID, Column("name", TextType(200, "utf8mb4"), nullable=True)), ("id",))
@@ -62,9 +64,9 @@ def objects(tmp_path: Path) -> Objects:
     return open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
 
 
-def create(topics: MemoryTopics, schema_id: int, *names: str) -> None:
+def create(topics: MemoryTopics, schema_id: int, *names: str, partition: int = 0) -> None:
     """Append a created row for each name, behind what is there."""
-    schema, start = SCHEMAS[schema_id], len(topics.values["t", 0])
+    schema, start = SCHEMAS[schema_id], len(topics.values["t", partition])
     rows = [{"id": start + number, "name": name} for number, name in enumerate(names)]
     after = pa.RecordBatch.from_pylist(rows, arrow_schema(USERS))
     if schema_id == 2:
@@ -75,7 +77,7 @@ def create(topics: MemoryTopics, schema_id: int, *names: str) -> None:
         numbers + 1_700_000_000_000, pa.array([""] * len(rows), pa.string()), 1,
     )  # fmt: skip
     _, values = encode_changes(EncodableTable("db", "mysql", schema, 1, schema_id), batch, 5)
-    topics.values["t", 0].extend(value for value in values.to_pylist() if value is not None)
+    topics.values["t", partition].extend(value for value in values.to_pylist() if value is not None)
 
 
 def write(
@@ -132,6 +134,46 @@ def test_a_file_is_closed_by_its_bytes_and_the_next_goes_on_behind_it(
     assert [batch.start_offset for batch in batches[1:]] == [batch.end_offset for batch in batches[:-1]]
     assert (sum(batch.rows for batch in batches), len(batches) >= 4) == (10, True)
     assert 100 < link.record.message_bytes["t"] < 300
+
+
+class WeighedTopics(MemoryTopics):
+    """Topics that know how many bytes of their messages are not in files yet, and how many were so at most."""
+
+    held = most = 0
+
+    def read_together(
+        self, ranges: Mapping[tuple[str, int], tuple[int, int]], bytes_max: int
+    ) -> Iterator[tuple[tuple[str, int], Fetched]]:
+        for place, fetched in super().read_together(ranges, bytes_max):
+            self.held += fetched.size_bytes
+            self.most = max(self.most, self.held)
+            yield place, fetched
+
+
+def test_ranges_with_larger_messages_than_were_known_are_not_held_all_at_once(
+    publisher: MemoryPublisher, objects: Objects
+) -> None:
+    topics, link = WeighedTopics(), BatchPublisher(publisher, "batches", 1)
+    topics.announce(0, "t", partitions=12)
+    for partition in range(12):
+        create(topics, 1, *("x" * 4_000 for _ in range(2)), partition=partition)
+    rules = FileRules(bytes_max=10_000)
+
+    for _ in range(24):
+        plan = ObjectsPlanner(topics, "schemas", "eras").plan(link.record)
+        topics.held, written = 0, []
+        for each in FileWriter("shop", topics, MemoryRegistry(), objects, rules).write(plan.ranges):
+            topics.held -= each.message_bytes * sum(batch.rows for batch in each.batches)
+            written.append(each)
+        link.publish(plan, written)
+        if not plan.ranges:
+            break
+
+    assert rules.held_bytes_max - 5_000 < topics.most < rules.held_bytes_max + 5_000
+    for partition in range(12):
+        batches = [batch for batch in told(publisher) if batch.partition == partition]
+        assert [batch.start_offset for batch in batches[1:]] == [batch.end_offset for batch in batches[:-1]]
+        assert sum(batch.rows for batch in batches) == 2
 
 
 @pytest.mark.parametrize("format_", FORMATS)

@@ -16,8 +16,8 @@ from penstock.core.tables import TableId
 from penstock.links.objects.plan import ObjectsPlan, TopicRange
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.record import ObjectsRecord
-from penstock.links.objects.shares import PARTS_BYTES_FACTOR, UNKNOWN_BYTES, join, read_in_parts, share_out
-from penstock.links.objects.write import RangeWritten
+from penstock.links.objects.shares import UNKNOWN_BYTES, join, read_in_parts, share_out
+from penstock.links.objects.write import PARTS_BYTES_FACTOR, RangeWritten
 
 if TYPE_CHECKING:
     from tests.unit.links.conftest import MemoryPublisher

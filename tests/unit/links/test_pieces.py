@@ -1,7 +1,8 @@
-"""Only what a merge needs of the rows of batch files is staged."""
+"""Only what a merge needs of the rows of batch files is staged, and of many files not all at once."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.files import file_schema
+from penstock.adapters.objects.store import Objects, ObjectsSpec, open_objects
+from penstock.core.batches import Batch
+from penstock.core.files import file_schema, render_file
 from penstock.core.tables import BytesType, Column, DecimalType, IntegerType, TableId, TableSchema, TextType
-from penstock.links.warehouse.pieces import newest_rows
+from penstock.core.warehouse.load_plan import Piece, Step
+from penstock.links.warehouse.pieces import newest_rows, read_in_parts
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.core.tables import ColumnType
 
 _NUMBER = IntegerType(64, unsigned=False)
@@ -60,3 +66,53 @@ def test_every_row_is_left_where_a_merge_may_need_older_ones(*, partial_rows: bo
     rows = pa.table({f.name: pa.nulls(2, f.type) for f in layout}, schema=layout)
 
     assert newest_rows(schema, rows) is rows
+
+
+LARGE = TableSchema(
+    TableId("shop", "large"),
+    (Column("id", _NUMBER, nullable=False), Column("value", BytesType(1 << 24, fixed=False), nullable=True)),
+    ("id",),
+)
+VALUE_BYTES = 1 << 20
+
+
+def large_files(objects: Objects, count: int) -> Step:
+    """Write files of a row each, which is a thousand times larger than its file."""
+    pieces = []
+    for number in range(count):
+        row = {"id": number, "value": b"x" * VALUE_BYTES, "__penstock_op": "c", "__penstock_offset": number}
+        content = render_file(LARGE, pa.Table.from_pylist([row], file_schema(LARGE)))
+        objects.put(f"{number}.parquet", content)
+        place = (0, number, 0)
+        batch = Batch(
+            "db", LARGE.table, "t", 0, number, number + 1, 1, f"{number}.parquet", len(content), "parquet", 1, place,
+            place, 0,
+        )  # fmt: skip
+        pieces.append(Piece(batch, number))
+    return Step("t", 1, tuple(pieces))
+
+
+def test_files_whose_rows_are_large_are_read_some_at_a_time_and_each_once(tmp_path: Path) -> None:
+    objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
+    whole = large_files(objects, 7)
+    parts, held = [], []
+    before = pa.total_allocated_bytes()
+
+    for part, rows in read_in_parts(objects, LARGE, whole, 2 * VALUE_BYTES):
+        assert rows is not None
+        parts.append((part, rows.column("id").to_pylist()))
+        held.append(pa.total_allocated_bytes() - before)
+        del rows
+
+    assert [ids for _, ids in parts] == [[0, 1], [2, 3], [4, 5], [6]]
+    assert [piece for part, _ in parts for piece in part.pieces] == list(whole.pieces)
+    assert max(held) < 3 * VALUE_BYTES
+
+
+def test_steps_with_few_bytes_and_those_without_rows_are_one_part(tmp_path: Path) -> None:
+    objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
+    whole = large_files(objects, 2)
+    empty = Step("t", 1, (replace(whole.pieces[0], batch=replace(whole.pieces[0].batch, rows=0, path="")),))
+
+    assert [part for part, _ in read_in_parts(objects, LARGE, whole, 1 << 30)] == [whole]
+    assert list(read_in_parts(objects, LARGE, empty, 1)) == [(empty, None)]

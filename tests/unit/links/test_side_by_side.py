@@ -81,7 +81,8 @@ def test_tables_share_with_as_many_as_are_loaded_at_once() -> None:
 
 
 def test_a_share_is_of_rows_and_bytes_and_never_nothing() -> None:
-    rules = LoadRules(rows_max=10, bytes_max=3)
+    rules = LoadRules(rows_max=10, bytes_max=3, held_bytes_max=9)
 
-    assert (rules.shared_by(4).rows_max, rules.shared_by(4).bytes_max) == (2, 1)
+    share = rules.shared_by(4)
+    assert (share.rows_max, share.bytes_max, share.held_bytes_max) == (2, 1, 2)
     assert rules.shared_by(1) == rules

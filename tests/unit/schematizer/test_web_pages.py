@@ -136,6 +136,20 @@ def test_a_table_tells_its_topics_and_why_each_was_opened(client: httpx.Client) 
     assert "is not readable as" not in found.text
 
 
+def test_a_table_tells_which_fields_hold_personal_data_and_of_which_nobody_said(client: httpx.Client) -> None:
+    register(client, "said")
+    path = "/v1/sources/said/shop/orders/elements"
+    tell(client, "PUT", f"{path}/id", {"contains_pii": False})
+
+    found = page(client, ui("sources", "said", "shop", "orders"))
+
+    cells = re.findall(
+        r'data-label="Personal data">\s*<[^>]+>([^<]+)<', client.get(ui("sources", "said", "shop", "orders")).text
+    )
+    assert cells == ["no", "not said"]
+    assert "not null" in found.text
+
+
 def test_a_topic_tells_fields_that_were_added_removed_and_changed(client: httpx.Client) -> None:
     register(client, "compared")
     wider = replace(

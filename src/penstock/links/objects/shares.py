@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from penstock.links.objects.write import RangeWritten
+from penstock.links.objects.write import PARTS_BYTES_FACTOR, RangeWritten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 _FILLED = 0.9
 """How much of what a task may read at once a piece is planned to have: messages are not all of one size."""
 
-
-PARTS_BYTES_FACTOR = 4
-"""A task holds so many files of the largest size in memory."""
 
 UNKNOWN_BYTES = 16 << 10
 """What a message of a topic is taken to have of which nothing was read yet."""

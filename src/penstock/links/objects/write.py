@@ -20,7 +20,7 @@ from penstock.links.objects.decoding import RangeDecoder
 from penstock.links.objects.in_order import order_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from penstock.ports.registry import Registry
     from penstock.ports.topics import TopicLog
 
+PARTS_BYTES_FACTOR = 4
+"""A task holds so many files of the largest size in memory."""
 _PUT = CrashPoint("objects.file_written", "a file is in the object store, no message names it")
 
 
@@ -41,6 +43,11 @@ class FileRules:
     format: FileFormat = PARQUET
     rows_max: int = 100_000
     bytes_max: int = 64 << 20
+
+    @property
+    def held_bytes_max(self) -> int:
+        """So many bytes of messages a task holds in memory, of all of its ranges, and one message more."""
+        return PARTS_BYTES_FACTOR * self.bytes_max
 
 
 _DEFAULTS = FileRules()
@@ -80,20 +87,32 @@ class FileWriter:
     def write(self, ranges: Sequence[TopicRange]) -> Iterator[RangeWritten]:
         """Write the committed messages of each range, a file per schema, cut where the range says.
 
-        A range with too many bytes for one go is left early, and its result says where.
-        Raises PositionError for a message that no capture of the range's source can
-        have written there.
+        A range with too many bytes for one go is left early, and its result says where;
+        so is the largest of those that are being read, where all together have too
+        many: they were planned by what messages had before, and a large one may be
+        among them. Raises PositionError for a message that no capture of the range's
+        source can have written there.
         """
-        asked = {(r.topic, r.partition): (r.start, r.end) for r in ranges}
-        decoders = {(r.topic, r.partition): RangeDecoder(r, self._registry) for r in ranges}
+        reading = {(r.topic, r.partition): (r, RangeDecoder(r, self._registry)) for r in ranges}
+        asked = {place: (r.start, r.end) for place, (r, _) in reading.items()}
         with no_collection():
             for place, fetched in self._log.read_together(asked, self._rules.bytes_max):
-                decoders[place].add(fetched)
-            for topic_range in ranges:
-                yield self._write_range(topic_range, decoders.pop((topic_range.topic, topic_range.partition)))
+                if place not in reading:
+                    continue
+                reading[place][1].add(fetched)
+                for left in self._to_leave(place, {each: d.size_bytes for each, (_, d) in reading.items()}):
+                    yield self._write_range(*reading.pop(left), is_left=True)
+            for place in list(reading):
+                yield self._write_range(*reading.pop(place), is_left=False)
 
-    def _write_range(self, topic_range: TopicRange, decoder: RangeDecoder) -> RangeWritten:
-        end = decoder.last_offset + 1 if decoder.size_bytes >= self._rules.bytes_max else topic_range.end
+    def _to_leave(self, place: tuple[str, int], held: Mapping[tuple[str, int], int]) -> list[tuple[str, int]]:
+        """Return which range of those whose messages have the bytes in `held` is written now, if any is."""
+        if held[place] >= self._rules.bytes_max:
+            return [place]
+        return [max(held, key=held.__getitem__)] if sum(held.values()) >= self._rules.held_bytes_max else []
+
+    def _write_range(self, topic_range: TopicRange, decoder: RangeDecoder, *, is_left: bool) -> RangeWritten:
+        end = decoder.last_offset + 1 if is_left else topic_range.end
         runs = [run for stretch in decoder.finish() for run in self._runs(stretch, topic_range.cuts)]
         starts = [topic_range.batch_start, *(int(run.offsets[0]) for run in runs[1:]), end]
         batches = tuple(

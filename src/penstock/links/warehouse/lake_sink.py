@@ -30,7 +30,7 @@ from penstock.core.warehouse.planner import keep_fill_values, plan_deletes, plan
 from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, refuse_orphans
 from penstock.links.warehouse.lake_state import LakeState, Rename, TableProgress
 from penstock.links.warehouse.lake_tables import LakeTables
-from penstock.links.warehouse.pieces import count_changes, find_lacking, read_pieces
+from penstock.links.warehouse.pieces import count_changes, find_lacking, read_in_parts
 from penstock.links.warehouse.progress import TableState, require_rows
 from penstock.links.warehouse.sink import LoadRules
 from penstock.links.warehouse.table_steps import Empty, End, Make, MakeAnew, Migrate, plan_barrier, plan_columns
@@ -114,7 +114,7 @@ class LakeSink:
         for arriving in steps:
             before = known.state.out_of_range if known else 0
             treated = self._treat(known, arriving, schemas[arriving.schema_id])
-            known, took = self._take(table, treated, known)
+            known, took = self._take(table, treated, known, share.held_bytes_max)
             rows += took
             # A table that begins anew counts from 0.
             out_of_range += max(0, known.state.out_of_range - before) if known else 0
@@ -195,13 +195,15 @@ class LakeSink:
             return Treated(step, schema)
         return treat_step(self._rules.columns, _history(known), known.state if known else None, step, schema)
 
-    def _take(self, table: TableId, treated: Treated, known: TableProgress | None) -> tuple[TableProgress | None, int]:
+    def _take(
+        self, table: TableId, treated: Treated, known: TableProgress | None, held_bytes_max: int
+    ) -> tuple[TableProgress | None, int]:
         """Bring a step in; return how far the table is then, and how many changes the step had."""
         step = treated.step
         if known and treated.history:
             known = replace(known, columns=treated.history)
         if step.kind is SchemaChangeKind.SCHEMA:
-            return self._take_rows(table, treated, known)
+            return self._take_parts(table, treated, known, held_bytes_max)
         schema, state = self._fitted(treated.schema), known.state if known else None
         crossing = plan_barrier(state, step, schema, self._rules.deletes)
         return (known if crossing is None else self._cross(crossing, treated, known)), 0
@@ -209,11 +211,23 @@ class LakeSink:
     def _fitted(self, schema: TableSchema) -> TableSchema:
         return fit_schema(DELTA, schema, self._rules.overflow)
 
-    def _take_rows(self, table: TableId, treated: Treated, known: TableProgress | None) -> tuple[TableProgress, int]:
+    def _take_parts(
+        self, table: TableId, treated: Treated, known: TableProgress | None, held_bytes_max: int
+    ) -> tuple[TableProgress | None, int]:
+        """Bring a step with rows in, in parts that are commits of their own; each file is read before its commit."""
+        changes, is_timed = 0, self._rules.deletes == "soft"
+        for part, rows in read_in_parts(self._objects, treated.schema, treated.step, held_bytes_max, timed=is_timed):
+            known, took = self._take_rows(table, replace(treated, step=part), known, rows)
+            changes += took
+            # What comes next has its memory.
+            del rows
+        return known, changes
+
+    def _take_rows(
+        self, table: TableId, treated: Treated, known: TableProgress | None, rows: pa.Table | None
+    ) -> tuple[TableProgress, int]:
         """Bring the schema and the rows of a step in."""
         step, filed = treated.step, treated.schema
-        # Before anything is written: a file that is not what it should be leaves no trace.
-        rows = read_pieces(self._objects, filed, step.pieces, timed=self._rules.deletes == "soft")
         out_of_range, schema = 0, self._fitted(filed)
         check_table(schema, self._rules.deletes)
         if rows is not None:

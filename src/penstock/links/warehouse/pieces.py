@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +15,10 @@ from penstock.core.files import LACKS, OFFSET, OP, TS_MS
 from penstock.core.warehouse.partial_rows import Lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.core.tables import Column, TableSchema
-    from penstock.core.warehouse.load_plan import Piece
+    from penstock.core.warehouse.load_plan import Piece, Step
     from penstock.ports.objects import ObjectStore
 
 
@@ -32,6 +33,33 @@ def read_pieces(
     """
     tables = [_read_piece(objects, schema, piece, timed=timed) for piece in pieces if piece.batch.rows]
     return pa.concat_tables(tables) if tables else None
+
+
+def read_in_parts(
+    objects: ObjectStore, schema: TableSchema, step: Step, bytes_max: int, *, timed: bool = False
+) -> Iterator[tuple[Step, pa.Table | None]]:
+    """Yield `step` in parts, each a step of its own, with their rows as `read_pieces` returns them.
+
+    A part ends where its rows have `bytes_max` bytes in memory, which files do not
+    tell: large values may be small in them. The next files are read when it is done.
+    """
+    pieces: list[Piece] = []
+    held: list[pa.Table] = []
+    for piece in step.pieces:
+        if sum(rows.nbytes for rows in held) >= bytes_max:
+            yield replace(step, pieces=tuple(pieces)), _taken(held)
+            pieces = []
+        pieces.append(piece)
+        if piece.batch.rows:
+            held.append(_read_piece(objects, schema, piece, timed=timed))
+    yield replace(step, pieces=tuple(pieces)), _taken(held)
+
+
+def _taken(held: list[pa.Table]) -> pa.Table | None:
+    """Return the rows of `held`, which forgets them: who gets them has the only copy."""
+    rows = pa.concat_tables(held) if held else None
+    held.clear()
+    return rows
 
 
 def newest_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:

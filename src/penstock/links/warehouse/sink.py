@@ -24,7 +24,7 @@ from penstock.core.warehouse.target_table import LogPlace
 from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note
 from penstock.links.warehouse.definitions import Definitions, DefinitionsAheadError
 from penstock.links.warehouse.merges import Merges
-from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_pieces
+from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_in_parts, read_pieces
 from penstock.links.warehouse.progress import TableState, TargetProgress, require_rows
 from penstock.links.warehouse.table_steps import Empty, End, Keep, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
@@ -36,10 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    import pyarrow as pa
+
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes, DroppedTables, Overflow, Step
+    from penstock.core.warehouse.target_table import TargetTable
     from penstock.links.warehouse.table_steps import Crossing
     from penstock.ports.objects import ObjectStore
     from penstock.ports.warehouse import Warehouse
@@ -53,14 +56,16 @@ _COMMITTED = CrashPoint("load.committed", "a load is committed, and only the tar
 class LoadRules:
     """How much is merged at once, and what becomes of rows, tables, columns and values in special cases.
 
-    `rows_max` and `bytes_max` (of compressed files) bound what is in memory as Arrow,
-    `transaction_rows_max` what a warehouse has to be able to undo. `dropped_tables` is
+    `rows_max`, `bytes_max` (of compressed files) and `held_bytes_max` (of rows as Arrow, but
+    for those of a last file) bound what is in memory, `transaction_rows_max` what a
+    warehouse has to be able to undo. `dropped_tables` is
     about tables that the source drops, `deletes` about rows that it deletes, and
     `overflow` about values that the target cannot hold.
     """
 
     rows_max: int = 350_000
     bytes_max: int = 32 << 20
+    held_bytes_max: int = 128 << 20
     transaction_rows_max: int = 1_000_000
     dropped_tables: DroppedTables = "keep"
     deletes: Deletes = "hard"
@@ -69,7 +74,8 @@ class LoadRules:
 
     def shared_by(self, tables: int) -> LoadRules:
         """Return the rules for each of several tables that are loaded side by side in the same memory."""
-        return replace(self, rows_max=max(1, self.rows_max // tables), bytes_max=max(1, self.bytes_max // tables))
+        shares = {name: max(1, getattr(self, name) // tables) for name in ("rows_max", "bytes_max", "held_bytes_max")}
+        return replace(self, **shares)
 
 
 @dataclass(slots=True)
@@ -218,7 +224,7 @@ class SqlSink:
         for arriving in steps:
             filed = schemas[arriving.schema_id]
             step, schema = self._columns.treat(table, self._progress.table(table), arriving, filed)
-            self._take(table, step, schema, counts)
+            self._take(step, schema, counts, share.held_bytes_max)
         _MERGED.maybe_crash()
         self._progress.set_positions(table, plan_positions(positions, batches))
         return counts, self._note(table, batches)
@@ -249,10 +255,11 @@ class SqlSink:
         state = replace(before, schema=keep_fill_values(before.schema, schema), barrier=order, ended=False)
         self._progress.set_table(schema.table, replace(state, in_place=SchemaInPlace(move.schema_id, order)))
 
-    def _take(self, table: TableId, step: Step, schema: TableSchema, counts: _Counts) -> None:
+    def _take(self, step: Step, schema: TableSchema, counts: _Counts, held_bytes_max: int) -> None:
         """Bring a step in, and count what it had."""
+        table = step.pieces[0].batch.table
         if step.kind is SchemaChangeKind.SCHEMA:
-            self._take_rows(table, step, schema, counts)
+            self._take_rows(step, schema, counts, held_bytes_max)
             return
         fitted = fit_schema(self._dialect, schema, self._rules.overflow)
         crossing = plan_barrier(self._progress.table(table), step, fitted, self._rules.deletes)
@@ -260,8 +267,9 @@ class SqlSink:
             self._cross(crossing, step)
             self._progress.set_table(table, self._defined(crossing.after))
 
-    def _take_rows(self, table: TableId, step: Step, schema: TableSchema, counts: _Counts) -> None:
+    def _take_rows(self, step: Step, schema: TableSchema, counts: _Counts, held_bytes_max: int) -> None:
         """Bring the schema and the rows of `step` in."""
+        table = step.pieces[0].batch.table
         known = self._progress.table(table)
         fitted = fit_schema(self._dialect, schema, self._rules.overflow)
         self._tables.check_types(fitted)
@@ -271,15 +279,33 @@ class SqlSink:
             with self._checked(files, schema, step) as staged:
                 self._merges.merge(self._tables.target(state), fitted, staged, Lacking((), ()))
                 counts.changes += self._count_changes(step, fitted, staged)
-        elif (rows := read_pieces(self._objects, schema, step.pieces, timed=state.deletes == "soft")) is not None:
-            held = fit_rows(self._dialect, schema, rows, self._rules.overflow)
-            state = replace(state, out_of_range=state.out_of_range + held.changed)
-            newest, lacking = newest_rows(fitted, held.rows), find_lacking(schema, rows)
-            self._merges.bring_in(self._tables.target(state), fitted, newest, lacking)
-            counts.changes += count_changes(rows)
-            counts.out_of_range += held.changed
+        elif step.has_rows:
+            state = self._read_in(state, step, schema, counts, held_bytes_max)
         if state != known:
             self._progress.set_table(table, state)
+
+    def _read_in(
+        self, state: TableState, step: Step, schema: TableSchema, counts: _Counts, held_bytes_max: int
+    ) -> TableState:
+        """Read the files of `step` and merge their rows, some at a time; return the state, with what was changed."""
+        fitted = fit_schema(self._dialect, schema, self._rules.overflow)
+        target, before = self._tables.target(state), counts.out_of_range
+        for _, rows in read_in_parts(self._objects, schema, step, held_bytes_max, timed=state.deletes == "soft"):
+            if rows is not None:
+                self._merge(target, (schema, fitted), rows, counts)
+            # What comes next has its memory.
+            del rows
+        return replace(state, out_of_range=state.out_of_range + counts.out_of_range - before)
+
+    def _merge(
+        self, target: TargetTable, schemas: tuple[TableSchema, TableSchema], rows: pa.Table, counts: _Counts
+    ) -> None:
+        """Merge `rows` of files of a schema; what the target makes of that is the second of `schemas`."""
+        filed, fitted = schemas
+        held = fit_rows(self._dialect, filed, rows, self._rules.overflow)
+        self._merges.bring_in(target, fitted, newest_rows(fitted, held.rows), find_lacking(filed, rows))
+        counts.changes += count_changes(rows)
+        counts.out_of_range += held.changed
 
     def _steps(
         self,
