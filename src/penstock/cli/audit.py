@@ -229,8 +229,10 @@ def _print(console: Console, report: AuditReport) -> None:
     score, _ = _score_texts(report.score)
     compared = sum(each.score is not None for each in report.tables)
     differ = sum(each.state == "different" for each in report.tables)
+    unknown = f", nothing is known of {len(report.unknown)}" if report.unknown else ""
     took = format_seconds(report.seconds)
-    text = f"{report.source} and {report.sink}: score {score} of {compared} table(s), {differ} differ, in {took}"
+    tables = f"{compared} table(s), {differ} differ{unknown}"
+    text = f"{report.source} and {report.sink}: score {score} of {tables}, in {took}"
     console.print(text, style="bold", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from penstock.core.audit.findings import StagesFound, TableFindings
 
+_UNKNOWN = frozenset({"lagging", "failed"})
+"""States of a table of which nothing can be said."""
+
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
@@ -28,8 +31,8 @@ class AuditReport:
 
     @property
     def score(self) -> Score | None:
-        """Of all partitions of all tables together; None if nothing was compared."""
-        return overall([table for table in self.tables if table.score is not None])
+        """Of all partitions of all tables together, as `overall` has it."""
+        return overall(self.tables)
 
     @property
     def below(self) -> tuple[TableFindings, ...]:
@@ -39,7 +42,7 @@ class AuditReport:
     @property
     def unknown(self) -> tuple[TableFindings, ...]:
         """The tables of which nothing can be said, though they were to be compared: they lag, or could not be read."""
-        return tuple(table for table in self.tables if {"lagging", "failed"} & {table.state, *_stage_states(table)})
+        return tuple(table for table in self.tables if _UNKNOWN & {table.state, *_stage_states(table)})
 
     @property
     def wrong_between(self) -> tuple[TableFindings, ...]:
@@ -57,17 +60,18 @@ def _stage_states(table: TableFindings) -> tuple[str, ...]:
 
 
 def overall(tables: Sequence[TableFindings]) -> Score | None:
-    """Return the score of several tables, each by as many partitions as it has; one without any counts as one."""
-    if not tables:
+    """Return the score of several tables, each by as many partitions as it has; one without any counts as one.
+
+    None where nothing was compared, and where a table lags or could not be read: no number would tell of it.
+    """
+    compared = [(max(1, table.equal + table.unequal), table.score) for table in tables if table.score is not None]
+    if not compared or any(table.state in _UNKNOWN for table in tables):
         return None
-    weights = [max(1, table.equal + table.unequal) for table in tables]
-    scores = [table.score or Score(0.0, 0.0, 1.0) for table in tables]
-    total = sum(weights)
+    total = sum(weight for weight, _ in compared)
     return Score(
-        *(
-            sum(weight * part for weight, part in zip(weights, parts, strict=True)) / total
-            for parts in zip(*((each.score, each.lower, each.upper) for each in scores), strict=True)
-        )
+        sum(weight * each.score for weight, each in compared) / total,
+        sum(weight * each.lower for weight, each in compared) / total,
+        sum(weight * each.upper for weight, each in compared) / total,
     )
 
 
@@ -76,7 +80,7 @@ def describe(reports: Sequence[AuditReport]) -> dict[str, object]:
     tables = [table for report in reports for table in report.tables]
     return {
         "passed": not any(report.below or report.unknown or report.wrong_between for report in reports),
-        **_score(overall([table for table in tables if table.score is not None])),
+        **_score(overall(tables)),
         "began_at_ms": min((report.began_at_ms for report in reports), default=0),
         "seconds": round(sum(report.seconds for report in reports), 3),
         "tables": [_table(report, table) for report in reports for table in report.tables],
