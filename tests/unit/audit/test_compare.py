@@ -10,6 +10,7 @@ import pytest
 
 from penstock.adapters.duckdb.audited import AuditedDuckdb
 from penstock.core.audit.dialects import DUCKDB
+from penstock.core.audit.findings import score_of
 from penstock.core.audit.side import AuditColumn, AuditSide, Cut
 from penstock.links.audit.compare import Bounds, Pair, compare
 
@@ -37,6 +38,21 @@ def test_rows_that_differ_are_found_whatever_their_number_and_the_cut(
     assert {each.partition for each in found.suspects} == set(found.unequal)
     assert (found.source_rows, found.target_rows) == (ROWS, ROWS - len(gone))
     assert bool(found.unequal) == bool(count)
+
+
+def test_only_partitions_whose_rows_nobody_looked_at_are_asked_for_minhash_values(tmp_path: Path) -> None:
+    changed = list(range(-ROWS // 2, ROWS // 2, 5))
+    pair = Pair(_open(tmp_path, "mine"), _open(tmp_path, "theirs", [], changed), _side("integer"), _side("integer"))
+
+    few = compare(pair, Bounds(partition_size=5, suspects_max=1))
+    all_ = compare(pair, Bounds(partition_size=5))
+
+    assert few.not_narrowed
+    assert {each for each, (mine, theirs) in few.unequal.items() if mine.minima and theirs.minima} == few.not_narrowed
+    assert not any(mine.minima or theirs.minima for mine, theirs in all_.unequal.values())
+    score, unequal = score_of(all_, all_.suspects, (), 16)
+    assert unequal == len(all_.unequal)
+    assert score.score == score.lower == pytest.approx(4 / 6)
 
 
 def test_rows_with_the_same_key_and_without_one_are_found_too(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from penstock.core.audit.findings import Comparison, Suspect, score_of
 from penstock.core.audit.queries import KeyRange, Signature, hash_cuts, number_cuts, ranges_of
 
@@ -27,6 +29,16 @@ def test_a_partition_with_a_wrong_row_and_none_in_flight_has_the_share_of_its_mi
     score, unequal = score_of(comparison, comparison.suspects, (), 2)
 
     assert (score.score, unequal) == ((3 + 0.5) / 4, 1)
+
+
+def test_rows_are_counted_where_nobody_asked_for_minhash_values() -> None:
+    both = replace(MINE, minima=()), replace(OTHER, minima=())
+    comparison = Comparison(3, {4: both}, (suspect("1", 4),))
+
+    score, unequal = score_of(comparison, comparison.suspects, (), 2)
+
+    assert (score.score, score.lower, score.upper) == ((3 + 9 / 11) / 4,) * 3
+    assert unequal == 1
 
 
 def test_rows_are_counted_where_some_were_in_flight_and_some_are_wrong() -> None:

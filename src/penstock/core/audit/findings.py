@@ -36,6 +36,7 @@ class Comparison:
     """What signatures tell of a table. `unequal` has the signatures of both sides by partition.
 
     `not_narrowed` are partitions of `unequal` whose rows nobody looked at: there were too many.
+    Of these there are MinHash values, of others only where scores are wanted to come from them.
     """
 
     equal: int
@@ -158,19 +159,21 @@ def score_of(comparison: Comparison, wrong: Sequence[Suspect], open_: Sequence[S
     """Return the score once suspects were looked at again, and how many partitions are still unequal.
 
     A partition all of whose suspects turned out to be the same on both sides is
-    equal. Where some did, its MinHash values are of rows in flight: then rows are counted.
+    equal. Rows are counted where all that differ are known, but by MinHash values
+    where there are any, unless these are of rows in flight.
     """
-    left = {suspect.partition for suspect in (*wrong, *open_)} | comparison.not_narrowed
-    cleared = {each.partition for each in comparison.suspects} - left
+    left: dict[int | None, list[Suspect]] = {partition: [] for partition in comparison.not_narrowed}
+    for suspect in (*wrong, *open_):
+        left.setdefault(suspect.partition, []).append(suspect)
     settled = {each.key for each in (*wrong, *open_)}
-    mixed = {each.partition for each in comparison.suspects if each.key not in settled}
+    mixed = {each.partition for each in comparison.suspects if each.key not in settled} - comparison.not_narrowed
+    cleared = mixed - left.keys()
     shares = []
     for partition, (source, target) in comparison.unequal.items():
         if partition in cleared:
             continue
-        if partition in mixed and partition not in comparison.not_narrowed:
-            mine = [suspect for suspect in (*wrong, *open_) if suspect.partition == partition]
-            shares.append(_counted_share(source, mine))
+        if partition in mixed or not (source.minima or target.minima):
+            shares.append(_counted_share(source, left.get(partition, ())))
         else:
             shares.append(Share(matching_share(source.minima, target.minima), margin(k)))
     equal = comparison.equal + len(comparison.unequal) - len(shares)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.core.audit.findings import Comparison, Suspect
-from penstock.core.audit.minhash import matching_share
 from penstock.core.audit.queries import (
     Signature,
     Within,
@@ -36,14 +35,13 @@ Rows: TypeAlias = "Sequence[Sequence[Any]]"
 
 PARTITIONS_MAX: Final = 4096
 """Signatures that travel at once, per side."""
-_LEAF_ROWS: Final = 500
-"""A partition of so few rows is not cut again: their hashes travel."""
+_LEAF_ROWS: Final = 10_000
+"""A partition of so few rows is not cut again: their hashes travel, which costs a database no more than their sums."""
 _ROWS_AT_ONCE: Final = 20_000
 """So many hashes of rows travel at once, per side."""
 _NARROWER: Final = 64
-_UNLIKE_ROWS: Final = _NARROWER // 2
 _PARTITIONS_AT_ONCE: Final = 500
-_SUSPECTS_AT_ONCE: Final = 500_000
+_SUSPECTS_AT_ONCE: Final = 100_000
 _NOTHING: Final = Signature(0, (0, 0, 0, 0))
 
 
@@ -70,17 +68,19 @@ class Bounds:
 def compare(pair: Pair, bounds: Bounds) -> Comparison:
     """Compare the two sides as they are in the databases' snapshots. Raises what their `fetch` does.
 
-    One scan of each side tells which partitions differ, and in which of their parts.
+    One scan of each side tells which partitions differ, and in which of their parts,
+    whose rows are read. Partitions with more rows than may be looked at get MinHash
+    values, which tell how alike they are; so do all that differ, by the classic form.
     """
     cuts = _cuts(pair, bounds)
     fine = _signatures(pair, cuts.part_width, None)
     found = _both(*(merge_parts({number: both[side] for number, both in fine.items()}, cuts.parts) for side in (0, 1)))
     differing = {number: both for number, both in found.items() if not both[0].equals(both[1])}
-    unequal = _with_minima(pair, cuts.width, differing, bounds.k)
-    suspects, not_narrowed = _narrow(pair, cuts, fine, unequal, bounds.suspects_max)
+    suspects, not_narrowed = _narrow(pair, cuts, fine, differing, bounds.suspects_max)
+    estimated = differing if pair.source_side.form == "classic" else {each: differing[each] for each in not_narrowed}
     return Comparison(
-        len(found) - len(unequal),
-        unequal,
+        len(found) - len(differing),
+        differing | _with_minima(pair, cuts.width, estimated, bounds.k),
         tuple(suspects),
         frozenset(not_narrowed),
         sum(source.count for source, _ in found.values()),
@@ -113,8 +113,8 @@ def _signatures_of(width: int, within: Within | None, side: AuditSide) -> str:
 
 def _with_minima(
     pair: Pair, width: int, unequal: Mapping[int | None, tuple[Signature, Signature]], k: int
-) -> Mapping[int | None, tuple[Signature, Signature]]:
-    """Return the signatures of unequal partitions, `width` wide, with MinHash values, which tell how alike they are."""
+) -> dict[int | None, tuple[Signature, Signature]]:
+    """Return the signatures of unequal partitions, `width` wide, with MinHash values."""
     full: dict[int | None, tuple[Signature, Signature]] = {}
     for within in _groups(list(unequal), width):
         mine, theirs = (read_minima(rows) for rows in _fetch(pair, partial(_minima_of, within, k)))
@@ -165,11 +165,7 @@ def _narrow(
         some, todo = todo[:count], todo[count:]
         level, at = {number: both for partition in some for number, both in parts[partition].items()}, cuts.part_width
         while level:
-            leaves = {
-                number: None
-                for number, both in level.items()
-                if _is_leaf(number, both, at, _unlike_share(unequal, number, at, cuts.width))
-            }
+            leaves = {number: None for number, both in level.items() if _is_leaf(number, both, at)}
             for few in _few_rows(list(leaves), level):
                 suspects += _diff_rows(pair, few, at, cuts.width)
             rest = [number for number in level if number not in leaves]
@@ -190,23 +186,9 @@ def _count_at_once(parts: Sequence[Iterable[tuple[Signature, Signature]]]) -> in
     return _PARTITIONS_AT_ONCE
 
 
-def _is_leaf(number: int | None, both: tuple[Signature, Signature], width: int, unlike: float) -> bool:
-    """Whether to compare row by row: there are few, or so many differ that next to no narrower partition is equal.
-
-    `unlike` is the share of rows that differ in the whole partition.
-    """
-    rows = max(side.count for side in both)
-    return (
-        number is None or width == 1 or rows <= _LEAF_ROWS or (unlike * rows > _UNLIKE_ROWS and rows <= _ROWS_AT_ONCE)
-    )
-
-
-def _unlike_share(
-    unequal: Mapping[int | None, tuple[Signature, Signature]], number: int | None, at: int, width: int
-) -> float:
-    """Which share of the rows differs in the partition that the narrower one, `at` wide, begins in."""
-    both = unequal.get(None if number is None else number * at // width)
-    return 0.0 if both is None else 1 - matching_share(both[0].minima, both[1].minima)
+def _is_leaf(number: int | None, both: tuple[Signature, Signature], width: int) -> bool:
+    """Whether to compare row by row."""
+    return number is None or width == 1 or max(side.count for side in both) <= _LEAF_ROWS
 
 
 def _few_rows(
