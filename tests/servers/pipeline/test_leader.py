@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 import pymysql
 import pytest
 import yaml
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from penstock.adapters.lock.zookeeper import ZookeeperLock
 from penstock.adapters.lock.zookeeper_client import ZookeeperPlace
@@ -187,8 +187,8 @@ def _read(kafka: KafkaBroker, topic: str, part: str = "key", level: str = "read_
         if consumer.list_topics(timeout=_READ_SECONDS).topics.get(topic) is None:
             return []
         consumer.assign([TopicPartition(topic, 0, 0)])
-        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_READ_SECONDS)
         deadline = time.monotonic() + _READ_SECONDS
+        end = _end(consumer, TopicPartition(topic, 0), deadline)
         while time.monotonic() < deadline:
             message = consumer.poll(1.0)
             if message is None:
@@ -203,6 +203,17 @@ def _read(kafka: KafkaBroker, topic: str, part: str = "key", level: str = "read_
         consumer.close()
     text = f"{topic} has no end"
     raise AssertionError(text)
+
+
+def _end(consumer: Consumer, partition: TopicPartition, deadline: float) -> int:
+    """The offset behind the last message; a topic that was just made is listed before its leader knows of it."""
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(partition, timeout=_READ_SECONDS)[1])
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def _execute(server: MariadbServer, database: str, statement: str) -> None:
