@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -14,8 +15,8 @@ from tests.servers.binlogs import purge_to
 from tests.servers.chain import Chain, make_chain
 from typer.testing import CliRunner
 
+from penstock.cli.carried import Carried
 from penstock.cli.main import app
-from penstock.cli.run import _say_stopped_tables
 from penstock.wiring.health import find_problems
 from penstock.wiring.open import OBJECTS_LINK, open_pipeline_state
 
@@ -140,7 +141,9 @@ def test_a_link_that_does_not_move_is_told_and_one_that_only_waits_is_not(chain:
 def test_a_stopped_table_falls_behind_and_the_others_do_not(chain: Chain, capsys: pytest.CaptureFixture[str]) -> None:
     an_hour_ago = int(time.time()) - HOUR
     chain.mirror("stopped")
+    carried = Carried(chain.spec)
     chain.write(
+        "INSERT INTO users VALUES (3), (4), (5)",
         f"SET SESSION timestamp = {an_hour_ago}",
         "SET SESSION binlog_format = STATEMENT",
         "INSERT INTO orders VALUES (3)",
@@ -151,7 +154,8 @@ def test_a_stopped_table_falls_behind_and_the_others_do_not(chain: Chain, capsys
         chain.mirror("stopped")
 
     told = status(chain)
-    _say_stopped_tables(chain.spec)
+    carried.say()
+    Carried(chain.spec).say()
 
     said = capsys.readouterr().err
     assert [(event["event"], event["table"], event["log_level"]) for event in logged] == [
@@ -160,6 +164,10 @@ def test_a_stopped_table_falls_behind_and_the_others_do_not(chain: Chain, capsys
     assert "its rows are not in the log" in said
     assert "what to do: set binlog_format=ROW" in said
     assert "1 table(s) are stopped, see above" in said
+    assert re.search(rf"table +{chain.source} +objects +{chain.source}-to-wh *\n", said), said
+    assert re.search(rf"{chain.name}\.users +3 +3 +3 *\n", said), said
+    assert "carried rows of 1 table(s) in " in said
+    assert "nothing was new; took " in said
     tables = {(table["link"], table["table"]): table for table in told["tables"]}
     stopped = tables.pop((chain.source, f"{chain.name}.orders"))
     assert stopped["stopped"] is True

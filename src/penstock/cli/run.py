@@ -61,7 +61,8 @@ def run(
 
 def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
     """Run the pipeline of `file`. Raises SparkLostError, when all is closed, where Spark's JVM is lost."""
-    from penstock.cli.console import say_note  # noqa: PLC0415 - --help must not wait for Spark
+    from penstock.cli.carried import Carried  # noqa: PLC0415 - --help must not wait for Spark
+    from penstock.cli.console import say_note  # noqa: PLC0415
     from penstock.cli.leading import leading  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.embedded.java import java  # noqa: PLC0415
@@ -89,6 +90,7 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
         spark.begin(spec)
         servers = _start_servers(spec, stack)
         wait_for_servers(servers.spec, say_note)
+        carried = Carried(servers.spec) if once else None
         _import_links()
         session = spark.open(servers.spec)
         halted = _halted_at_loss(leadership, partial(kill_session, session))
@@ -99,9 +101,8 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
         finally:
             # Before the lock is let go: nothing of ours publishes after that.
             spark.close()
-    if once:
-        _say_stopped_tables(spec)
-        _say_open_snapshots(spec)
+    if carried:
+        carried.say()
 
 
 def _start_servers(spec: PipelineSpec, stack: ExitStack) -> EmbeddedServers:
@@ -172,40 +173,6 @@ def _say_crash_point() -> None:
 
     if point := require_known_point():
         say_note(f"PENSTOCK_CRASH_AT is set: every process that comes by {point} kills itself")
-
-
-def _say_stopped_tables(spec: PipelineSpec) -> None:
-    """Name the tables that were not carried, with what to do; the others were."""
-    from penstock.cli.console import say_error, say_note  # noqa: PLC0415
-    from penstock.core.errors import PenstockError  # noqa: PLC0415
-    from penstock.wiring.open import open_pipeline_state  # noqa: PLC0415
-
-    try:
-        with closing(open_pipeline_state(spec)) as state:
-            stopped = [table for table in state.tables() if table.error]
-    except PenstockError as error:
-        say_note(f"which tables are stopped could not be asked: {error.message}")
-        return
-    for table in stopped:
-        say_error(table.error, table.hint)
-    if stopped:
-        say_note(f"{len({table.table for table in stopped})} table(s) are stopped, see above; the others are carried")
-
-
-def _say_open_snapshots(spec: PipelineSpec) -> None:
-    """Name the snapshots that had to wait for something else."""
-    from penstock.cli.console import say_note  # noqa: PLC0415
-    from penstock.core.errors import PenstockError  # noqa: PLC0415
-    from penstock.core.snapshots import Wanted  # noqa: PLC0415
-    from penstock.wiring.snapshots import read_snapshots  # noqa: PLC0415
-
-    try:
-        is_open = [each for each in read_snapshots(spec) if each.wanted is Wanted.RUN and not each.status.has_ended]
-    except PenstockError as error:
-        say_note(f"which snapshots are not finished could not be asked: {error.message}")
-        return
-    for each in is_open:
-        say_note(f"the snapshot of {each.table} goes on at the next run{each.error and f': {each.error}'}")
 
 
 @dataclass(frozen=True, slots=True)

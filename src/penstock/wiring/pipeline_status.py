@@ -131,7 +131,7 @@ class StatusReader:
         """Connect to nothing yet."""
         self._spec = spec
         self._opened: _Opened | None = None
-        self._names = frozenset([*link_names(spec), *(tasks_link(sink.name) for sink in sinks_with_tasks(spec))])
+        self._names = frozenset(known_links(spec))
         self._day_samples: Mapping[str, Sequence[Sample]] = {}
         self._day_until_ms = 0
 
@@ -139,7 +139,7 @@ class StatusReader:
         """As `read_status`, without asking the sources. After an error, the next call connects anew."""
         holder, unanswered = _ask_holder(self._spec)
         status = PipelineStatus(holder, (), (), unanswered, now_ms=_now_ms())
-        if self._opened is None and not _has_state(self._spec):
+        if self._opened is None and not has_state(self._spec):
             return status
         try:
             return self._read(status, self._open())
@@ -150,7 +150,7 @@ class StatusReader:
     def ask_sources(self) -> Sequence[SourceStatus]:
         """Ask every source how far its log reaches; one that is away is a part of the answer."""
         positions = {}
-        if self._opened is not None or _has_state(self._spec):
+        if self._opened is not None or has_state(self._spec):
             state, *_ = self._open()
             positions = {source.name: state.position(source.name) for source in self._spec.sources}
         asked = []
@@ -215,6 +215,11 @@ def link_names(spec: PipelineSpec) -> Sequence[str]:
     return [*captures, *joins, OBJECTS_LINK, *(link.name for link in spec.links), *spolts]
 
 
+def known_links(spec: PipelineSpec) -> Sequence[str]:
+    """The links that the file asks for, and what stands for the tasks of its sinks."""
+    return [*link_names(spec), *(tasks_link(sink.name) for sink in sinks_with_tasks(spec))]
+
+
 def read_status(spec: PipelineSpec, *, ask_sources: bool = False) -> PipelineStatus:
     """Read where the pipeline stands; nothing is known of one that never ran.
 
@@ -224,14 +229,14 @@ def read_status(spec: PipelineSpec, *, ask_sources: bool = False) -> PipelineSta
     """
     with closing(StatusReader(spec)) as reader:
         status = reader.read()
-        asks = ask_sources and _has_state(spec)
+        asks = ask_sources and has_state(spec)
         sources, zones = (reader.ask_sources(), ask_zones(spec)) if asks else ((), ())
     links = [_as_the_source_says(link, sources) for link in status.links]
     return replace(status, links=links, sources=sources, zones=zones, now_ms=_now_ms())
 
 
-def _has_state(spec: PipelineSpec) -> bool:
-    """Whether there may be something to read; a look must not make the embedded database."""
+def has_state(spec: PipelineSpec) -> bool:
+    """Whether there may be something to read of the pipeline; a look must not make the embedded database."""
     return not spec.is_embedded("state") or state_file(spec).exists()
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.links.test_replica_lag import Servers
 
 from penstock.adapters.mysql import replica_lag
-from penstock.cli.run import _say_open_snapshots
+from penstock.cli.carried import Carried
 from penstock.config.load import load
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.links.capture.spec import CaptureSpec
@@ -77,7 +77,7 @@ def test_a_run_does_not_wait_for_snapshots_that_wait_for_a_replica_and_names_the
         snapshots.tell(replace(asked, status=Status.RUNNING, error="h is 99 seconds behind"))
 
     found = has_snapshots(spec, {"shop.children"}, were_tried=were_tried)
-    _say_open_snapshots(pipeline)
+    Carried(pipeline).say()
 
     assert found is is_to_go_on
     assert has_snapshots(spec, {"shop.others"}, were_tried=were_tried)
