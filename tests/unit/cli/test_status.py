@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -199,6 +200,19 @@ def test_a_pipeline_that_ended_in_order_has_no_problem_and_is_not_healthy_for_no
 
     assert (told["healthy"], told["running"]) == (False, False)
     assert [problem["subject"] for problem in told["problems"]] == ["shopdb"]
+
+
+def test_links_that_were_taken_out_of_the_file_are_told_no_more_with_their_tables_and_problems(file: Path) -> None:
+    spec = load(file)
+    with closing(open_state(state_url(spec), spec.pipeline)) as state:
+        state.save_link(LinkProgress("old-link", "b/0:1", "failed", 1.0, 1, now_ms(), "no such host", "mend it", 0))
+        state.stop_table("old-link", "shop.orders", "it is locked", "unlock it", 0)
+
+    told = CliRunner().invoke(app, ["status", str(file), "--json"]).stdout
+    shown = CliRunner().invoke(app, ["status", str(file)]).stdout
+
+    assert "old-link" not in told + shown
+    assert "it is locked" not in told + shown
 
 
 def test_status_says_who_runs_the_pipeline(file: Path) -> None:
