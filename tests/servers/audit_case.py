@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import psycopg
-import pymysql
+from tests.servers.sessions import log_in
 
 from penstock.adapters.duckdb.audited import AuditedDuckdb
 from penstock.adapters.mysql.audited import AuditedMysql
@@ -116,20 +116,7 @@ class AuditPlace:
 
     def _mariadb_cursor(self) -> Any:  # noqa: ANN401 - pymysql's cursors have no common public type
         server = self.mariadb
-        connection = self.stack.enter_context(
-            closing(
-                pymysql.connect(
-                    host=server.host,
-                    port=server.port,
-                    user=server.user,
-                    password=server.password,
-                    autocommit=True,
-                    connect_timeout=10,
-                    read_timeout=60,
-                    init_command="SET time_zone = '+00:00'",
-                )
-            )
-        )
+        connection = self.stack.enter_context(closing(log_in(server, init_command="SET time_zone = '+00:00'")))
         return connection.cursor()
 
     def _conninfo(self) -> str:

@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pymysql
 import yaml
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from tests.servers.sessions import log_in
 
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.history import head
@@ -23,6 +23,8 @@ from penstock.wiring.open import OBJECTS_LINK
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pymysql
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.positions import BinlogPosition
@@ -59,14 +61,7 @@ class CaptureCase:
         return value
 
     def _connect(self) -> pymysql.Connection:
-        return pymysql.connect(
-            host=self.server.host,
-            port=self.server.port,
-            user=self.server.user,
-            password=self.server.password,
-            database=self.database,
-            autocommit=True,
-        )
+        return log_in(self.server, self.database)
 
     def start(self, epoch: int = 1) -> None:
         """Copy the tables."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import pymysql
 import yaml
+from tests.servers.sessions import log_in
 
 from penstock.adapters.duckdb.query import query
 from penstock.adapters.mysql.connection import MysqlServer
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    import pymysql
     import pytest
 
     from penstock.embedded.kafka import KafkaBroker
@@ -78,15 +79,7 @@ class CrashCase:
             connection.commit()
 
     def connect(self, database: str | None = None) -> pymysql.Connection:
-        return pymysql.connect(
-            host=self.source.host,
-            port=self.source.port,
-            user=self.source.user,
-            password=self.source.password,
-            database=self.name if database is None else database or None,
-            connect_timeout=10,
-            read_timeout=60,
-        )
+        return log_in(self.source, self.name if database is None else database or None, autocommit=False)
 
     def assert_in_kafka_once(self) -> None:
         """Every change of the source is in Kafka once, in order per key, as a plain client sees it."""

@@ -6,12 +6,14 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import psycopg
-import pymysql
+from tests.servers.sessions import log_in
 
 from penstock.dev.postgres import PostgresServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pymysql
 
     from penstock.embedded.mariadb import MariadbServer
     from penstock.embedded.mysql import OracleMysql
@@ -46,14 +48,4 @@ def fresh_schema(server: MariadbServer | OracleMysql, name: str, *, keep: bool =
 
 def _connected(server: MariadbServer | OracleMysql) -> contextlib.closing[pymysql.Connection]:
     """A connection that ends with its `with` block."""
-    return contextlib.closing(
-        pymysql.connect(
-            host=server.host,
-            port=server.port,
-            user=server.user,
-            password=server.password,
-            autocommit=True,
-            connect_timeout=10,
-            read_timeout=60,
-        )
-    )
+    return contextlib.closing(log_in(server))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import pymysql
+from tests.servers.sessions import log_in
 from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import open_binlog
@@ -17,6 +17,8 @@ from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pymysql
 
     from penstock.core.mysql.log.log_items import LogItem
     from penstock.core.tables import TableId
@@ -32,9 +34,7 @@ def address(server: Source) -> MysqlServer:
 
 def connected(server: Source) -> pymysql.Connection:
     """A session as an application has one."""
-    return pymysql.connect(
-        host=server.host, port=server.port, user=server.user, password=server.password, autocommit=True
-    )
+    return log_in(server)
 
 
 def wanted(table: TableId) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
+from tests.servers.sessions import log_in
 from tests.servers.source_log import address, here, read_all
 
 from penstock.adapters.mysql.catalog import read_tables
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    import pymysql
+
     from penstock.core.changes import RowBatch
     from penstock.core.mysql.rows.rows_block import RowsBlock
     from penstock.embedded.mariadb import MariadbServer
@@ -45,9 +47,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariadbServer]:
 
 @pytest.fixture
 def cursor(source: MariadbServer) -> Iterator[pymysql.cursors.Cursor]:
-    connection = pymysql.connect(
-        host=source.host, port=source.port, user=source.user, password=source.password, autocommit=True
-    )
+    connection = log_in(source)
     with closing(connection), connection.cursor() as cursor:
         yield cursor
         cursor.execute("SET GLOBAL log_bin_compress = OFF, GLOBAL log_bin_compress_min_len = DEFAULT")

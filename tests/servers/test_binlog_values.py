@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Literal
 
-import pymysql
 import pytest
+from tests.servers.sessions import log_in
 from tests.servers.source_log import here
 from tests.unit.mysql_log.single_items import one_by_one
 
@@ -41,6 +41,8 @@ from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pymysql
 
     from penstock.core.changes import RowBatch
     from penstock.core.positions import BinlogPosition
@@ -105,15 +107,7 @@ def cursor(mariadb: MariadbServer) -> object:
 
 
 def connected(server: MariadbServer) -> pymysql.Connection:
-    return pymysql.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
-        autocommit=True,
-        charset="utf8mb4",
-        init_command="SET time_zone = '+00:00'",
-    )
+    return log_in(server, charset="utf8mb4", init_command="SET time_zone = '+00:00'")
 
 
 def rows_since(server: MariadbServer, begin: BinlogPosition, table: TableId) -> list[RowsLogged]:

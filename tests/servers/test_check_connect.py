@@ -7,9 +7,9 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
 from structlog.testing import capture_logs
+from tests.servers.sessions import log_in
 from typer.testing import CliRunner
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
@@ -35,9 +35,7 @@ def config(
     """A pipeline that all servers are fit for, with one table, `orders`."""
     monkeypatch.setenv("SOURCE_PASSWORD", mariadb.password)
     with (
-        pymysql.connect(
-            host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password, connect_timeout=10
-        ) as connection,
+        log_in(mariadb) as connection,
         connection.cursor() as cursor,
     ):
         cursor.execute(f"CREATE TABLE {fresh_database}.orders (id INT PRIMARY KEY)")
@@ -108,9 +106,7 @@ def test_a_missing_select_is_told_with_the_grant_to_make(
     config: Path, mariadb: MariadbServer, fresh_database: str
 ) -> None:
     with (
-        pymysql.connect(
-            host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password, connect_timeout=10
-        ) as connection,
+        log_in(mariadb) as connection,
         connection.cursor() as cursor,
     ):
         cursor.execute(f"CREATE OR REPLACE USER blind IDENTIFIED BY '{mariadb.password}'")

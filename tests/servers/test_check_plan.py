@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
 from tests.servers.kinds import on_every_target
+from tests.servers.sessions import log_in
 from tests.servers.sink_case import DuckdbTarget, PostgresTarget, RedshiftTarget, schema_change
 from typer.testing import CliRunner
 
@@ -33,9 +33,7 @@ TEXTS = {DuckdbTarget: "VARCHAR", PostgresTarget: "TEXT", RedshiftTarget: "VARCH
 def do(mariadb: MariadbServer, *statements: str) -> None:
     """Run statements on the source."""
     with (
-        pymysql.connect(
-            host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password, connect_timeout=10
-        ) as connection,
+        log_in(mariadb) as connection,
         connection.cursor() as cursor,
     ):
         for statement in statements:

@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tests.servers.sessions import log_in
 
 from penstock.embedded.kafka import start_kafka
 from penstock.embedded.mariadb import MariadbServer, start_mariadb
@@ -139,15 +139,7 @@ def _first_message(bootstrap_servers: str, topic: str) -> bytes | None:
 
 
 def _execute(server: MariadbServer, *statements: str) -> list[tuple[object, ...]]:
-    connection = pymysql.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
-        autocommit=True,
-        connect_timeout=10,
-        read_timeout=30,
-    )
+    connection = log_in(server)
     with connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)

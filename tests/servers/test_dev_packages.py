@@ -9,8 +9,8 @@ import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
+from tests.servers.sessions import log_in
 
 from penstock.config.load import parse
 from penstock.core.errors import UsageError
@@ -30,11 +30,7 @@ _NOWHERE = "http://127.0.0.1:1/debian"
 
 def ask(server: MariadbServer | OracleMysql, *statements: str) -> list[tuple[object, ...]]:
     with (
-        closing(
-            pymysql.connect(
-                host=server.host, port=server.port, user=server.user, password=server.password, autocommit=True
-            )
-        ) as connection,
+        closing(log_in(server)) as connection,
         connection.cursor() as cursor,
     ):
         for statement in statements:

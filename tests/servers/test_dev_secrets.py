@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
+from tests.servers.sessions import log_in
 
 from penstock.embedded.mariadb import PASSWORD, Flavour, MariadbServer, start_mariadb
 from penstock.embedded.mysql import OracleMysql, start_mysql
@@ -25,7 +26,7 @@ _STARTS: dict[str, Callable[[Path], MariadbServer | OracleMysql]] = {
 
 def run(server: MariadbServer | OracleMysql, statement: str, password: str) -> None:
     with (
-        closing(pymysql.connect(host=server.host, port=server.port, user=server.user, password=password)) as connection,
+        closing(log_in(server, password=password)) as connection,
         connection.cursor() as cursor,
     ):
         cursor.execute(statement)

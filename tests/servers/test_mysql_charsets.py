@@ -6,8 +6,8 @@ from contextlib import closing
 from itertools import product
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
+from tests.servers.sessions import log_in
 from tests.servers.source_log import connected
 
 from penstock.core.mysql.types.charsets import BYTES_PER_CHARACTER, text_decoder
@@ -16,6 +16,8 @@ from penstock.embedded.mysql import OracleMysql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import pymysql
 
     from penstock.embedded.mariadb import MariadbServer
 
@@ -33,9 +35,7 @@ def _sequences(charset: str) -> Iterator[bytes]:
 
 @pytest.fixture(scope="module")
 def connection(mariadb: MariadbServer) -> Iterator[pymysql.Connection]:
-    with pymysql.connect(
-        host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password, autocommit=True
-    ) as connection:
+    with log_in(mariadb) as connection:
         with connection.cursor() as cursor:
             cursor.execute("CREATE OR REPLACE DATABASE charsets")
             cursor.execute("USE charsets")

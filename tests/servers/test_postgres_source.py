@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
+from tests.servers.sessions import log_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def log_in(server: MariadbServer) -> Iterator[Cursor]:
+def session(server: MariadbServer) -> Iterator[Cursor]:
     """Run statements in a MariaDB, each in a transaction of its own."""
     with (
-        closing(
-            pymysql.connect(
-                host=server.host, port=server.port, user=server.user, password=server.password, autocommit=True
-            )
-        ) as connection,
+        closing(log_in(server)) as connection,
         connection.cursor() as cursor,
     ):
         yield cursor
@@ -209,7 +205,7 @@ def test_a_source_of_each_kind_arrives_in_one_warehouse(
         "sources:\n", f'sources:\n  - {{{source}, tables: ["{fresh_database}.*"]}}\n'
     )
     chain.file.write_text(f"{config}  - {{from: my, to: wh}}\n")
-    with log_in(mariadb) as cursor:
+    with session(mariadb) as cursor:
         cursor.execute(f"CREATE TABLE {fresh_database}.m (id INT PRIMARY KEY, v VARCHAR(9))")
         cursor.execute(f"INSERT INTO {fresh_database}.m VALUES (1, 'x')")
         chain.carry()

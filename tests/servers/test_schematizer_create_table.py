@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-import pymysql
+from tests.servers.sessions import log_in
 
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.core.tables import TableId
@@ -41,16 +41,7 @@ def test_a_statement_that_the_server_prints_is_read_as_the_server_describes_it(
     mariadb: MariadbServer, fresh_database: str
 ) -> None:
     table = TableId(fresh_database, "everything")
-    with contextlib.closing(
-        pymysql.connect(
-            host=mariadb.host,
-            port=mariadb.port,
-            user=mariadb.user,
-            password=mariadb.password,
-            connect_timeout=10,
-            read_timeout=60,
-        )
-    ) as connection:
+    with contextlib.closing(log_in(mariadb)) as connection:
         with connection.cursor() as cursor:
             options = "DEFAULT CHARSET=utf8mb4 COMMENT='every type'"
             cursor.execute(f"CREATE TABLE {fresh_database}.everything ({COLUMNS}) {options}")

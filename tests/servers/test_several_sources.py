@@ -8,11 +8,11 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
 import yaml
 from tests.servers.conftest import tracker_home
 from tests.servers.fresh_databases import state_database
+from tests.servers.sessions import log_in
 
 from penstock.adapters.mysql.connection import MysqlServer
 from penstock.adapters.mysql.tracker import MysqlTracker
@@ -31,6 +31,8 @@ from penstock.wiring.sink_kinds.table import sql_kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import pymysql
 
     from penstock.dev.postgres import PostgresServer
     from penstock.embedded.kafka import KafkaBroker
@@ -59,16 +61,7 @@ class Shop:
 
     def _connect(self) -> pymysql.Connection:
         server = self.server
-        return pymysql.connect(
-            host=server.host,
-            port=server.port,
-            user=server.user,
-            password=server.password,
-            database=self.database,
-            autocommit=True,
-            connect_timeout=10,
-            read_timeout=60,
-        )
+        return log_in(server, self.database)
 
 
 @dataclass(frozen=True, slots=True)

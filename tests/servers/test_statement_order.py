@@ -6,8 +6,8 @@ from contextlib import closing
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
+from tests.servers.sessions import log_in
 from tests.servers.source_log import read_all
 
 from penstock.core.mysql.log.log_items import LogItem, StatementLogged
@@ -46,14 +46,7 @@ def test_statements_and_rows_are_in_the_order_of_the_log(
 ) -> None:
     if compressed and not isinstance(any_source, OracleMysql):
         pytest.skip("only MySQL puts whole transactions into one event")
-    connection = pymysql.connect(
-        host=any_source.host,
-        port=any_source.port,
-        user=any_source.user,
-        password=any_source.password,
-        database=database,
-        autocommit=True,
-    )
+    connection = log_in(any_source, database)
     with closing(connection), connection.cursor() as cursor:
         if compressed:
             cursor.execute("SET SESSION binlog_transaction_compression = ON")

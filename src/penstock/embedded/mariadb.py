@@ -270,7 +270,9 @@ def answers(port: int, password: str) -> bool:
     if not is_listening(port):
         return False
     try:
-        pymysql.connect(host=LOOPBACK, port=port, user=USER, password=password, connect_timeout=5).close()
+        pymysql.connect(
+            host=LOOPBACK, port=port, user=USER, password=password, connect_timeout=5, ssl_disabled=True
+        ).close()
     except pymysql.err.MySQLError:
         return False
     return True

@@ -92,6 +92,7 @@ class MariadbSource:
             password=mariadb.PASSWORD,
             database=database,
             connect_timeout=CONNECT_SECONDS,
+            ssl_disabled=True,
             read_timeout=READ_SECONDS,
         )
 

@@ -9,11 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pymysql
 import pytest
 import yaml
 from tests.servers.pipeline.killing import children_of_home
 from tests.servers.pipeline.user_pipeline import UserPipeline
+from tests.servers.sessions import log_in
 
 from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.reader import TopicReader
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    import pymysql
     from pyspark.sql import SparkSession
 
     from penstock.config.specs import PipelineSpec
@@ -88,16 +89,7 @@ class PipelineCase:
                 cursor.execute(statement)
 
     def connect(self) -> pymysql.Connection:
-        return pymysql.connect(
-            host=self.server.host,
-            port=self.server.port,
-            user=self.server.user,
-            password=self.server.password,
-            database=self.database,
-            autocommit=True,
-            connect_timeout=10,
-            read_timeout=60,
-        )
+        return log_in(self.server, self.database)
 
     def query(self, sql: str) -> list[dict[str, object]]:
         """Ask the warehouse."""
@@ -212,12 +204,7 @@ def mysql_case(
     shared_servers: SharedServers, mysql_server: OracleMysql, mysql_tracker_server: OracleMysql, fresh_name: str
 ) -> PipelineCase:
     """A pipeline from Oracle's MySQL; the test skips where that cannot be had."""
-    user, password = mysql_server.user, mysql_server.password
-    with closing(
-        pymysql.connect(
-            host=mysql_server.host, port=mysql_server.port, user=user, password=password, connect_timeout=10
-        )
-    ) as connection:
+    with closing(log_in(mysql_server)) as connection:
         connection.cursor().execute(f"CREATE DATABASE {fresh_name}")
     return shared_servers.make_case(mysql_server, mysql_tracker_server, fresh_name)
 

@@ -13,10 +13,10 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-import pymysql
 import pytest
 import yaml
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from tests.servers.sessions import log_in
 
 from penstock.adapters.lock.zookeeper import ZookeeperLock
 from penstock.adapters.lock.zookeeper_client import ZookeeperPlace
@@ -25,6 +25,8 @@ from penstock.dev.zookeeper import start_zookeeper
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    import pymysql
 
     from penstock.embedded.kafka import KafkaBroker
     from penstock.embedded.mariadb import MariadbServer
@@ -222,16 +224,7 @@ def _execute(server: MariadbServer, database: str, statement: str) -> None:
 
 
 def _connect(server: MariadbServer, database: str) -> pymysql.Connection:
-    return pymysql.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
-        database=database,
-        autocommit=True,
-        connect_timeout=10,
-        read_timeout=60,
-    )
+    return log_in(server, database)
 
 
 def _wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
 from tests.servers.conftest import tracker_home
+from tests.servers.sessions import log_in
 
 from penstock.embedded.mariadb import Flavour, start_mariadb
 
@@ -35,11 +35,7 @@ def case(
         start_mariadb(
             tracker_home(tmp_path / "newer_tracker"), Flavour.TRACKER, package=newer_mariadb_package
         ) as tracker,
-        closing(
-            pymysql.connect(
-                host=server.host, port=server.port, user=server.user, password=server.password, connect_timeout=10
-            )
-        ) as connection,
+        closing(log_in(server)) as connection,
     ):
         connection.cursor().execute(f"CREATE DATABASE {fresh_name}")
         yield shared_servers.make_case(server, tracker, fresh_name)

@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
-import pymysql
 import pytest
 import yaml
 from tests.servers.prometheus import prometheus
+from tests.servers.sessions import log_in
 from tests.unit.web.shop import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import pymysql
 
     from penstock.embedded.mariadb import MariadbServer
 
@@ -111,9 +113,7 @@ def watched(
     """A pipeline that runs with embedded servers and audits, and carries rows."""
     audits: Sequence[Mapping[str, object]] = request.param
     monkeypatch.setenv("CASE_PASSWORD", mariadb.password)
-    connection = pymysql.connect(
-        host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password, autocommit=True
-    )
+    connection = log_in(mariadb)
     with contextlib.closing(connection), connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {fresh_database}.orders (id INT PRIMARY KEY)")
         cursor.execute(f"INSERT INTO {fresh_database}.orders VALUES (1), (2), (3)")
@@ -223,16 +223,7 @@ def test_a_run_audits_itself_and_an_audit_that_fails_is_told_and_disturbs_no_lin
 
 
 def _connect(server: MariadbServer, database: str) -> pymysql.Connection:
-    return pymysql.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
-        database=database,
-        autocommit=True,
-        connect_timeout=10,
-        read_timeout=60,
-    )
+    return log_in(server, database)
 
 
 def _until_failed(watched: Watched) -> str:

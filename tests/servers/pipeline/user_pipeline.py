@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pymysql
+from tests.servers.sessions import log_in
 
 from penstock.adapters.duckdb.query import query
 from penstock.adapters.duckdb.query_wire import run_file
@@ -27,6 +27,8 @@ from penstock.embedded.schematizer import start_schematizer
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pymysql
 
     from penstock.embedded.mariadb import MariadbServer
 
@@ -123,13 +125,4 @@ class UserPipeline:
 
     def connect(self) -> pymysql.Connection:
         server = self.server
-        return pymysql.connect(
-            host=server.host,
-            port=server.port,
-            user=server.user,
-            password=server.password,
-            database=self.database,
-            autocommit=True,
-            connect_timeout=10,
-            read_timeout=60,
-        )
+        return log_in(server, self.database)

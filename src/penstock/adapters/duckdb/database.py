@@ -136,7 +136,7 @@ def _hint_about_a_table(error: duckdb.Error) -> str:
 
 def _open(path: Path, limits: DuckdbLimits, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     path = path.resolve()
-    connection = duckdb.connect(f":memory:{_instance_name(path, read_only=read_only)}")
+    connection = connect_instance(path, read_only=read_only)
     try:
         connection.execute(f"SET memory_limit = '{limits.memory_mb}MiB'")
         connection.execute(f"SET threads = {limits.threads}")
@@ -154,7 +154,10 @@ def _open(path: Path, limits: DuckdbLimits, *, read_only: bool) -> duckdb.DuckDB
     return connection
 
 
-def _instance_name(path: Path, *, read_only: bool) -> str:
-    """Return the name by which this process's connections to one file find each other."""
-    digest = hashlib.sha256(str(path).encode()).hexdigest()
-    return f"penstock-{digest[:16]}-{'reader' if read_only else 'writer'}"
+def connect_instance(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    """Return a connection by which this process's connections to one file find each other, whatever it has attached.
+
+    As long as one is open, what DuckDB started for it goes on.
+    """
+    digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
+    return duckdb.connect(f":memory:penstock-{digest[:16]}-{'reader' if read_only else 'writer'}")

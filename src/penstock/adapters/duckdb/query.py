@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.adapters.duckdb.database import DuckdbLimits, open_database
+from penstock.adapters.duckdb.attached import attached
 from penstock.adapters.duckdb.query_wire import ServerAddress, read_run_file, receive, send
 from penstock.adapters.duckdb.reading import run_query
 from penstock.core.errors import PenstockError, SinkError, UnavailableError, UsageError
@@ -75,8 +75,5 @@ def _read_file(path: Path, statement: str, limits: ReadLimits) -> QueryResult:
     if not path.exists():
         message = f"there is no warehouse at {path} yet"
         raise UsageError(message, "run the pipeline first: `penstock run FILE`")
-    connection = open_database(path, DuckdbLimits(lock_wait_seconds=0.0), read_only=True)
-    try:
+    with attached(path) as connection:
         return run_query(connection, statement, limits)
-    finally:
-        connection.close()

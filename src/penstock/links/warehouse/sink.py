@@ -80,10 +80,11 @@ class LoadRules:
 
 @dataclass(slots=True)
 class _Counts:
-    """What one try of a load has done so far."""
+    """What one try of a load has done so far, and how many bytes of rows it may hold."""
 
     changes: int = 0
     out_of_range: int = 0
+    held_bytes_max: int = 0
 
 
 _DEFAULTS = LoadRules()
@@ -216,7 +217,7 @@ class SqlSink:
     def _load_table(
         self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], share: LoadRules
     ) -> tuple[_Counts, str | None]:
-        counts, positions = _Counts(), self._progress.positions(table)
+        counts, positions = _Counts(held_bytes_max=share.held_bytes_max), self._progress.positions(table)
         steps = self._steps(positions, batches, schemas, share)
         known = self._known(table, steps[0]) if steps else None
         if known and not known.ended and known.deletes != self._rules.deletes:
@@ -224,7 +225,7 @@ class SqlSink:
         for arriving in steps:
             filed = schemas[arriving.schema_id]
             step, schema = self._columns.treat(table, self._progress.table(table), arriving, filed)
-            self._take(step, schema, counts, share.held_bytes_max)
+            self._take(table, step, schema, counts)
         _MERGED.maybe_crash()
         self._progress.set_positions(table, plan_positions(positions, batches))
         return counts, self._note(table, batches)
@@ -255,11 +256,10 @@ class SqlSink:
         state = replace(before, schema=keep_fill_values(before.schema, schema), barrier=order, ended=False)
         self._progress.set_table(schema.table, replace(state, in_place=SchemaInPlace(move.schema_id, order)))
 
-    def _take(self, step: Step, schema: TableSchema, counts: _Counts, held_bytes_max: int) -> None:
+    def _take(self, table: TableId, step: Step, schema: TableSchema, counts: _Counts) -> None:
         """Bring a step in, and count what it had."""
-        table = step.pieces[0].batch.table
         if step.kind is SchemaChangeKind.SCHEMA:
-            self._take_rows(step, schema, counts, held_bytes_max)
+            self._take_rows(table, step, schema, counts)
             return
         fitted = fit_schema(self._dialect, schema, self._rules.overflow)
         crossing = plan_barrier(self._progress.table(table), step, fitted, self._rules.deletes)
@@ -267,9 +267,8 @@ class SqlSink:
             self._cross(crossing, step)
             self._progress.set_table(table, self._defined(crossing.after))
 
-    def _take_rows(self, step: Step, schema: TableSchema, counts: _Counts, held_bytes_max: int) -> None:
+    def _take_rows(self, table: TableId, step: Step, schema: TableSchema, counts: _Counts) -> None:
         """Bring the schema and the rows of `step` in."""
-        table = step.pieces[0].batch.table
         known = self._progress.table(table)
         fitted = fit_schema(self._dialect, schema, self._rules.overflow)
         self._tables.check_types(fitted)
@@ -280,17 +279,15 @@ class SqlSink:
                 self._merges.merge(self._tables.target(state), fitted, staged, Lacking((), ()))
                 counts.changes += self._count_changes(step, fitted, staged)
         elif step.has_rows:
-            state = self._read_in(state, step, schema, counts, held_bytes_max)
+            state = self._read_in(state, step, schema, counts)
         if state != known:
             self._progress.set_table(table, state)
 
-    def _read_in(
-        self, state: TableState, step: Step, schema: TableSchema, counts: _Counts, held_bytes_max: int
-    ) -> TableState:
+    def _read_in(self, state: TableState, step: Step, schema: TableSchema, counts: _Counts) -> TableState:
         """Read the files of `step` and merge their rows, some at a time; return the state, with what was changed."""
         fitted = fit_schema(self._dialect, schema, self._rules.overflow)
         target, before = self._tables.target(state), counts.out_of_range
-        for _, rows in read_in_parts(self._objects, schema, step, held_bytes_max, timed=state.deletes == "soft"):
+        for _, rows in read_in_parts(self._objects, schema, step, counts.held_bytes_max, timed=state.deletes == "soft"):
             if rows is not None:
                 self._merge(target, (schema, fitted), rows, counts)
             # What comes next has its memory.
