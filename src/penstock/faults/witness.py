@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
 import fastavro
-import httpx
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from penstock.adapters.registry.access import RegistryAccess
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.faults.joined import OUTPUT_TOPIC
 
@@ -177,8 +177,8 @@ class Witness:
             text = f"a message that is not in the Confluent wire format: {value[:20]!r}"
             raise PenstockError(text, "read the topic by hand")
         if schema_id not in self._schemas:
-            with closing(httpx.Client(timeout=_REQUEST_SECONDS)) as client:
-                answer = client.get(f"{self._schematizer}/schemas/ids/{schema_id}").raise_for_status().json()
+            with closing(RegistryAccess(self._schematizer).open_client(_REQUEST_SECONDS)) as client:
+                answer = client.get(f"/schemas/ids/{schema_id}").raise_for_status().json()
             self._schemas[schema_id] = fastavro.parse_schema(json.loads(answer["schema"]))
         decoded = fastavro.schemaless_reader(io.BytesIO(value[_FRAME.size :]), self._schemas[schema_id], None)  # type: ignore[arg-type]
         return decoded if isinstance(decoded, dict) else {}

@@ -45,13 +45,15 @@ def read_in_parts(
     """
     pieces: list[Piece] = []
     held: list[pa.Table] = []
+    held_bytes = 0
     for piece in step.pieces:
-        if sum(rows.nbytes for rows in held) >= bytes_max:
+        if held_bytes >= bytes_max:
             yield replace(step, pieces=tuple(pieces)), _taken(held)
-            pieces = []
+            pieces, held_bytes = [], 0
         pieces.append(piece)
         if piece.batch.rows:
             held.append(_read_piece(objects, schema, piece, timed=timed))
+            held_bytes += held[-1].nbytes
     yield replace(step, pieces=tuple(pieces)), _taken(held)
 
 
