@@ -12,7 +12,7 @@ from tests.servers.delta_case import DeltaReader
 from tests.servers.sink_case import FIRST, INT, TABLE, schema_change
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
-from penstock.core.errors import ConflictError, PositionError, UnavailableError
+from penstock.core.errors import ConflictError, TableStoppedError, UnavailableError
 from penstock.core.files import file_schema, render_file
 from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.core.tables import Column, TableId, TextType
@@ -214,15 +214,24 @@ def test_files_whose_rows_are_large_are_commits_of_their_own_and_each_is_in_once
     assert lake_place.ask("SELECT id, qty FROM shop.orders ORDER BY id") == [(str(n), n) for n in range(4)]
 
 
-def test_a_file_of_ours_that_is_gone_is_said_so(lake_place: DeltaPlace) -> None:
+def test_a_file_of_ours_that_is_gone_stops_its_table_until_it_begins_anew(
+    lake_place: DeltaPlace,
+) -> None:
     sink, target = lake_place.open(), cast("DeltaTarget", lake_place.target)
     sink.load(TABLE, [schema_change(1)], SCHEMAS)
     store = open_objects(ObjectsSpec(target.url))
     for key in store.list(f"{target.lake_state().folder(TABLE)}/"):
         store.delete([key])
 
-    with pytest.raises(PositionError, match="which says how far the table is"):
-        lake_place.open().load(TABLE, [lake_place.batch(0, [("c", "a", 1)])], SCHEMAS)
+    other, rows = lake_place.open(), [lake_place.batch(0, [("c", "a", 1)])]
+    with pytest.raises(TableStoppedError, match="which says how far the table is") as stopped:
+        other.load(TABLE, rows, SCHEMAS)
+
+    assert "delete the table's folder, then " in stopped.value.hint
+    target.lake().remove(TABLE)
+    other.finish(0, anew={TABLE})
+    other.load(TABLE, rows, SCHEMAS)
+    assert lake_place.ask("SELECT id, qty FROM shop.orders") == [("a", 1)]
 
 
 def test_queries_read_tables_by_their_names_and_write_nothing(lake_place: DeltaPlace) -> None:

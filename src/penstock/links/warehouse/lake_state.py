@@ -20,9 +20,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from penstock.core.errors import START_ANEW, PositionError
+from penstock.core.errors import START_ANEW, PositionError, TableStoppedError
 from penstock.core.tables import TableId
 from penstock.core.transforms.column_history import ColumnHistory
+from penstock.core.warehouse.columns import REFRESH_OR_ANEW
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
 from penstock.links.warehouse.progress import TableState
@@ -99,11 +100,12 @@ class LakeState:
         self._put(self._entry(table, number), _render(progress))
 
     def read(self, table: TableId, number: int) -> TableProgress:
-        """Return what the commit with `number` made true. Raises PositionError if its file is gone."""
+        """Return what the commit with `number` made true. Raises TableStoppedError if its file is gone."""
         found = self._get(self._entry(table, number))
         if found is None:
-            message = f"{table}: the lake has no {self._entry(table, number)}, which says how far the table is"
-            raise PositionError(message, _RESTORE)
+            reason = f"the lake has no {self._entry(table, number)}, which says how far the table is"
+            hint = f"restore that file; or delete the table's folder, then {REFRESH_OR_ANEW}"
+            raise TableStoppedError(str(table), "", "the target's table", reason, hint)
         return _parse(found)
 
     def forget_others(self, table: TableId, number: int) -> None:
