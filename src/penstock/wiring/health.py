@@ -172,7 +172,8 @@ def _request_problems(status: PipelineStatus) -> Iterator[Problem]:
 def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:
     for snapshot in status.snapshots:
         if snapshot.error:
-            text = f"its snapshot {'failed' if snapshot.status.has_ended else 'is tried again'}: {snapshot.error}"
+            fate = "failed" if snapshot.status.has_ended else "waits, and is tried again"
+            text = f"its snapshot {fate}: {snapshot.error}"
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, snapshot.hint)
         elif snapshot.status is Status.PAUSED:
             text = f"its snapshot is paused at {snapshot.rows:,} rows"
