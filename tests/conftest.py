@@ -41,7 +41,7 @@ sys.dont_write_bytecode = False
 
 # A slow machine must not fail a property that holds, and a failure must be the same the next time.
 # What it has tried once it tries again for every change, so it is not much; `make nightly` tries others, and more.
-hypothesis.settings.register_profile("penstock", deadline=None, derandomize=True, print_blob=True, max_examples=50)
+hypothesis.settings.register_profile("penstock", deadline=None, derandomize=True, print_blob=True, max_examples=25)
 hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True, max_examples=300)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=2_000)
 hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=50_000)

@@ -320,6 +320,8 @@ def spark() -> Iterator[SparkSession]:
 
     jars = (*ensure_jars(JarSet.SPARK_KAFKA), *ensure_jars(JarSet.SPARK_DELTA), ensure_join_kernel())
     options, home = spark_archive().options(), unpacked_spark_home()
+    # To make and compile code for each plan takes longer than to run it on a few rows; pipelines of tests that start
+    # Spark by themselves have it.
     conf = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     session = open_session(SessionSpec("penstock-tests", "local[*]", delta_settings(conf), jars, options, home=home))
     yield session

@@ -20,9 +20,14 @@ NIGHTLY_TARGETS = ("snowflake",)
 """Targets whose stand-in takes seconds for a test: only those of what can differ run on them, and every night."""
 DAILY_TARGETS = tuple(target for target in TARGETS if target not in NIGHTLY_TARGETS)
 
-on_every_target = pytest.mark.parametrize(
-    "place", [pytest.param(t, marks=pytest.mark.nightly) if t in NIGHTLY_TARGETS else t for t in TARGETS], indirect=True
-)
+
+def on_targets(*daily: str) -> pytest.MarkDecorator:
+    """Mark tests that run on these targets for every change, and every night on all."""
+    places = [target if target in daily else pytest.param(target, marks=pytest.mark.nightly) for target in TARGETS]
+    return pytest.mark.parametrize("place", places, indirect=True)
+
+
+on_every_target = on_targets(*DAILY_TARGETS)
 NIGHTLY_DATABASES = ("mysql_server",)
 """State databases whose dialect another one speaks as well: what their server does otherwise is seen every night."""
 

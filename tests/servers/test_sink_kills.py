@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.servers.cut_warehouse import CutError, CutWarehouse
-from tests.servers.kinds import on_every_target
+from tests.servers.kinds import on_targets
 from tests.servers.sink_case import FIRST, WIDER, schema, schema_change, write_batch
 from tests.servers.test_sink_barriers import stated
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.core.batches import Batch
     from penstock.core.tables import TableSchema
 
-pytestmark = on_every_target
+pytestmark = on_targets("duckdb", "postgres")
 
 BY_QTY = replace(WIDER, key=("qty",))
 LOG = replace(WIDER, key=())
