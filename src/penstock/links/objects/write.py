@@ -6,7 +6,7 @@ import time
 import zlib
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.ports.registry import Registry
     from penstock.ports.topics import TopicLog
 
+_Place: TypeAlias = tuple[str, int]
 PARTS_BYTES_FACTOR = 4
 """A task holds so many files of the largest size in memory."""
 _PUT = CrashPoint("objects.file_written", "a file is in the object store, no message names it")
@@ -95,21 +96,29 @@ class FileWriter:
         """
         reading = {(r.topic, r.partition): (r, RangeDecoder(r, self._registry)) for r in ranges}
         asked = {place: (r.start, r.end) for place, (r, _) in reading.items()}
+        held_bytes = 0
         with no_collection():
             for place, fetched in self._log.read_together(asked, self._rules.bytes_max):
                 if place not in reading:
                     continue
                 reading[place][1].add(fetched)
-                for left in self._to_leave(place, {each: d.size_bytes for each, (_, d) in reading.items()}):
+                held_bytes += fetched.size_bytes
+                left = self._to_leave(reading, place, held_bytes)
+                if left is not None:
+                    held_bytes -= reading[left][1].size_bytes
                     yield self._write_range(*reading.pop(left), is_left=True)
             for place in list(reading):
                 yield self._write_range(*reading.pop(place), is_left=False)
 
-    def _to_leave(self, place: tuple[str, int], held: Mapping[tuple[str, int], int]) -> list[tuple[str, int]]:
-        """Return which range of those whose messages have the bytes in `held` is written now, if any is."""
-        if held[place] >= self._rules.bytes_max:
-            return [place]
-        return [max(held, key=held.__getitem__)] if sum(held.values()) >= self._rules.held_bytes_max else []
+    def _to_leave(
+        self, reading: Mapping[_Place, tuple[TopicRange, RangeDecoder]], place: _Place, held_bytes: int
+    ) -> _Place | None:
+        """Return which range is written now, behind messages of `place`; all hold `held_bytes`. None for no range."""
+        if reading[place][1].size_bytes >= self._rules.bytes_max:
+            return place
+        if held_bytes < self._rules.held_bytes_max:
+            return None
+        return max(reading, key=lambda each: reading[each][1].size_bytes)
 
     def _write_range(self, topic_range: TopicRange, decoder: RangeDecoder, *, is_left: bool) -> RangeWritten:
         end = decoder.last_offset + 1 if is_left else topic_range.end
