@@ -23,7 +23,7 @@ from penstock.core.warehouse.migration import Around
 from penstock.core.warehouse.planner import plan_column_renames, plan_drop
 from penstock.core.warehouse.target_table import TargetTable
 from penstock.links.warehouse.barriers import log_place
-from penstock.links.warehouse.pieces import count_changes, find_lacking, read_pieces
+from penstock.links.warehouse.pieces import count_changes, find_lacking, read_piece
 from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_barrier
 from penstock.links.warehouse.table_steps import Empty, End, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.ports.sink import Loaded
@@ -187,7 +187,7 @@ class LandingSink:
     def _messages(self, step: Step, schema: TableSchema, counts: list[int]) -> Iterator[str]:
         """Yield the messages of a step, and add to `counts` how many changes each of its batches is."""
         for piece in step.pieces:
-            rows = read_pieces(self._objects, schema, [piece])
+            rows = read_piece(self._objects, schema, piece)
             if rows is not None:
                 _require_whole_inserts(schema, rows)
                 yield from require_fitting(schema, render_rows(schema, piece.batch, rows))

@@ -15,30 +15,44 @@ from penstock.core.files import LACKS, OFFSET, OP, TS_MS
 from penstock.core.warehouse.partial_rows import Lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from penstock.core.tables import Column, TableSchema
     from penstock.core.warehouse.load_plan import Piece, Step
     from penstock.ports.objects import ObjectStore
 
 
-def read_pieces(
-    objects: ObjectStore, schema: TableSchema, pieces: Sequence[Piece], *, timed: bool = False
-) -> pa.Table | None:
-    """Return the new rows of `pieces`, treated and laid out as files of `schema`; None if none of them has a file.
+def read_piece(objects: ObjectStore, schema: TableSchema, piece: Piece, *, timed: bool = False) -> pa.Table | None:
+    """Return the new rows of `piece`, treated and laid out as files of `schema`; None if it has no file.
 
     `timed` gives each row the commit time of its file's newest change, where files
     do not say more. Raises TableStoppedError for a file that is missing, or not
     what its batch says.
     """
-    tables = [_read_piece(objects, schema, piece, timed=timed) for piece in pieces if piece.batch.rows]
-    return pa.concat_tables(tables) if tables else None
+    batch = piece.batch
+    if not batch.rows:
+        return None
+    try:
+        filed = piece.treatment.arriving if piece.treatment else schema
+        rows = parse_batch_file(filed, batch, objects.get(batch.path))
+    except SinkError as error:
+        raise TableStoppedError(str(batch.table), "", batch.path, error.message, _REFETCH) from error
+    except ValueError as error:
+        reason = f"it is not the file that was written: {error}"
+        raise TableStoppedError(str(batch.table), "", batch.path, reason, _REFETCH) from error
+    if piece.from_offset > batch.start_offset:
+        rows = rows.filter(pc.greater_equal(rows.column(OFFSET), pa.scalar(piece.from_offset)))
+    if piece.treatment:
+        rows = piece.treatment.apply(rows)
+    if timed and TS_MS not in rows.column_names:
+        rows = rows.append_column(TS_MS, pa.repeat(pa.scalar(batch.last_timestamp_ms, pa.int64()), rows.num_rows))
+    return rows
 
 
 def read_in_parts(
     objects: ObjectStore, schema: TableSchema, step: Step, bytes_max: int, *, timed: bool = False
 ) -> Iterator[tuple[Step, pa.Table | None]]:
-    """Yield `step` in parts, each a step of its own, with their rows as `read_pieces` returns them.
+    """Yield `step` in parts, each a step of its own, with their rows as `read_piece` returns them, or None.
 
     A part ends where its rows have `bytes_max` bytes in memory, which files do not
     tell: large values may be small in them. The next files are read when it is done.
@@ -51,9 +65,11 @@ def read_in_parts(
             yield replace(step, pieces=tuple(pieces)), _taken(held)
             pieces, held_bytes = [], 0
         pieces.append(piece)
-        if piece.batch.rows:
-            held.append(_read_piece(objects, schema, piece, timed=timed))
-            held_bytes += held[-1].nbytes
+        if (rows := read_piece(objects, schema, piece, timed=timed)) is not None:
+            held.append(rows)
+            held_bytes += rows.nbytes
+        # Who gets them has the only copy.
+        del rows
     yield replace(step, pieces=tuple(pieces)), _taken(held)
 
 
@@ -110,25 +126,6 @@ def find_lacking(schema: TableSchema, rows: pa.Table) -> Lacking:
             flags = zip(schema.columns, kind[LACKS], strict=False)
             found.setdefault(kind[OP], set()).update(column.name for column, flag in flags if flag == "1")
     return Lacking(created=found["c"], changed=found["u"])
-
-
-def _read_piece(objects: ObjectStore, schema: TableSchema, piece: Piece, *, timed: bool) -> pa.Table:
-    batch = piece.batch
-    try:
-        filed = piece.treatment.arriving if piece.treatment else schema
-        rows = parse_batch_file(filed, batch, objects.get(batch.path))
-    except SinkError as error:
-        raise TableStoppedError(str(batch.table), "", batch.path, error.message, _REFETCH) from error
-    except ValueError as error:
-        reason = f"it is not the file that was written: {error}"
-        raise TableStoppedError(str(batch.table), "", batch.path, reason, _REFETCH) from error
-    if piece.from_offset > batch.start_offset:
-        rows = rows.filter(pc.greater_equal(rows.column(OFFSET), pa.scalar(piece.from_offset)))
-    if piece.treatment:
-        rows = piece.treatment.apply(rows)
-    if timed and TS_MS not in rows.column_names:
-        rows = rows.append_column(TS_MS, pa.repeat(pa.scalar(batch.last_timestamp_ms, pa.int64()), rows.num_rows))
-    return rows
 
 
 _REFETCH = f"restore the file, or {START_ANEW}"

@@ -24,7 +24,7 @@ from penstock.core.warehouse.target_table import LogPlace
 from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note
 from penstock.links.warehouse.definitions import Definitions, DefinitionsAheadError
 from penstock.links.warehouse.merges import Merges
-from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_in_parts, read_pieces
+from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_in_parts, read_piece
 from penstock.links.warehouse.progress import TableState, TargetProgress, require_rows
 from penstock.links.warehouse.table_steps import Empty, End, Keep, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
@@ -279,17 +279,21 @@ class SqlSink:
                 self._merges.merge(self._tables.target(state), fitted, staged, Lacking((), ()))
                 counts.changes += self._count_changes(step, fitted, staged)
         elif step.has_rows:
-            state = self._read_in(state, step, schema, counts)
+            state = self._read_in(state, step, (schema, fitted), counts)
         if state != known:
             self._progress.set_table(table, state)
 
-    def _read_in(self, state: TableState, step: Step, schema: TableSchema, counts: _Counts) -> TableState:
-        """Read the files of `step` and merge their rows, some at a time; return the state, with what was changed."""
-        fitted = fit_schema(self._dialect, schema, self._rules.overflow)
-        target, before = self._tables.target(state), counts.out_of_range
-        for _, rows in read_in_parts(self._objects, schema, step, counts.held_bytes_max, timed=state.deletes == "soft"):
+    def _read_in(
+        self, state: TableState, step: Step, schemas: tuple[TableSchema, TableSchema], counts: _Counts
+    ) -> TableState:
+        """Read the files of `step` and merge their rows, some at a time; return the state, with what was changed.
+
+        `schemas` are that of the files, and what the target makes of it.
+        """
+        target, before, timed = self._tables.target(state), counts.out_of_range, state.deletes == "soft"
+        for _, rows in read_in_parts(self._objects, schemas[0], step, counts.held_bytes_max, timed=timed):
             if rows is not None:
-                self._merge(target, (schema, fitted), rows, counts)
+                self._merge(target, schemas, rows, counts)
             # What comes next has its memory.
             del rows
         return replace(state, out_of_range=state.out_of_range + counts.out_of_range - before)
@@ -297,7 +301,7 @@ class SqlSink:
     def _merge(
         self, target: TargetTable, schemas: tuple[TableSchema, TableSchema], rows: pa.Table, counts: _Counts
     ) -> None:
-        """Merge `rows` of files of a schema; what the target makes of that is the second of `schemas`."""
+        """Merge `rows`; `schemas` as in `_read_in`."""
         filed, fitted = schemas
         held = fit_rows(self._dialect, filed, rows, self._rules.overflow)
         self._merges.bring_in(target, fitted, newest_rows(fitted, held.rows), find_lacking(filed, rows))
@@ -332,7 +336,7 @@ class SqlSink:
                 staged = stack.enter_context(files)
             except TableStoppedError:
                 for piece in step.pieces:
-                    rows = read_pieces(self._objects, schema, [piece])
+                    rows = read_piece(self._objects, schema, piece)
                     if rows is not None:
                         fit_rows(self._dialect, schema, rows, self._rules.overflow)
                 raise

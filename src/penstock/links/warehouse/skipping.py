@@ -14,7 +14,7 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.files import OFFSET, key_folder, render_file
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.load_plan import Piece
-from penstock.links.warehouse.pieces import read_pieces
+from penstock.links.warehouse.pieces import read_piece
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -134,7 +134,7 @@ class ChangeSkipper:
         # A table that is refused with no row at all is not refused for a change.
         self._sink.load(batch.table, [_empty(batch, start, start)], schemas)
         schema = schemas[batch.schema_id]
-        rows = read_pieces(self._objects, schema, [Piece(batch, start)])
+        rows = read_piece(self._objects, schema, Piece(batch, start))
         assert rows is not None  # noqa: S101 - the batch has a file
         offsets = sorted({int(each) for each in rows.column(OFFSET).to_numpy()})
         loaded, refused = 0, None
