@@ -10,7 +10,7 @@ from penstock.cli.console import format_seconds, open_console, say_error, say_no
 from penstock.core.errors import PenstockError
 from penstock.core.snapshots import Wanted
 from penstock.wiring.open import open_pipeline_state
-from penstock.wiring.pipeline_status import has_state, known_links, link_names
+from penstock.wiring.pipeline_status import has_state, known_links
 from penstock.wiring.snapshots import read_snapshots
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Carried:
             say_note(f"nothing was new; took {took}")
             return
         shown = sorted(rows, key=lambda table: (-max(rows[table].values()), table))[:_TABLES_MAX]
-        links = [link for link in link_names(self._spec) if any(link in found for found in rows.values())]
+        links = [link for link in known_links(self._spec) if any(link in found for found in rows.values())]
         open_console(stderr=True).print(_drawn({table: rows[table] for table in shown}, links))
         more = f", of which {len(shown)} are shown" if len(shown) < len(rows) else ""
         say_note(f"carried rows of {len(rows)} table(s){more} in {took}")
