@@ -11,6 +11,8 @@ import pytest
 from tests.servers.clouds import CLOUDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from _pytest.mark import ParameterSet
 
 TARGETS = ("duckdb", "postgres", "redshift", "snowflake")
@@ -21,20 +23,22 @@ NIGHTLY_TARGETS = ("snowflake",)
 DAILY_TARGETS = tuple(target for target in TARGETS if target not in NIGHTLY_TARGETS)
 
 
+def _others_at_night(members: Sequence[str], daily: Sequence[str]) -> list[str | ParameterSet]:
+    return [each if each in daily else pytest.param(each, marks=pytest.mark.nightly) for each in members]
+
+
 def on_targets(*daily: str) -> pytest.MarkDecorator:
     """Mark tests that run on these targets for every change, and every night on all."""
-    places = [target if target in daily else pytest.param(target, marks=pytest.mark.nightly) for target in TARGETS]
-    return pytest.mark.parametrize("place", places, indirect=True)
+    return pytest.mark.parametrize("place", _others_at_night(TARGETS, daily), indirect=True)
 
 
 on_every_target = on_targets(*DAILY_TARGETS)
 NIGHTLY_DATABASES = ("mysql_server",)
 """State databases whose dialect another one speaks as well: what their server does otherwise is seen every night."""
 
+_DAILY_DATABASES = [database for database in STATE_DATABASES if database not in NIGHTLY_DATABASES]
 on_every_database = pytest.mark.parametrize(
-    "state_url",
-    [pytest.param(d, marks=pytest.mark.nightly) if d in NIGHTLY_DATABASES else d for d in STATE_DATABASES],
-    indirect=True,
+    "state_url", _others_at_night(STATE_DATABASES, _DAILY_DATABASES), indirect=True
 )
 on_every_cloud = pytest.mark.parametrize("cloud", tuple(CLOUDS), indirect=True)
 

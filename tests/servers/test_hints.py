@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 @pytest.fixture
 def chain(
     mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    kafka: KafkaBroker,
-    schematizer: str,
+    chain_parts: tuple[KafkaBroker, str, int],
     fresh_database: str,
     tmp_path: Path,
 ) -> Chain:
-    return make_chain(tmp_path, fresh_database, mariadb, (kafka, schematizer, tracker_server.port))
+    return make_chain(tmp_path, fresh_database, mariadb, chain_parts)
 
 
 def told(chain: Chain) -> dict[str, str]:

@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 @pytest.fixture
 def chain(
     mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    kafka: KafkaBroker,
-    schematizer: str,
+    chain_parts: tuple[KafkaBroker, str, int],
     fresh_database: str,
     tmp_path: Path,
 ) -> Chain:
-    chain = make_chain(tmp_path, fresh_database, mariadb, (kafka, schematizer, tracker_server.port))
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
     chain.write("CREATE TABLE t (id INT PRIMARY KEY, x LONGTEXT)", "INSERT INTO t VALUES (1, 'a')")
     return chain
 

@@ -37,13 +37,11 @@ HALF_BYTES = 700_000
 @pytest.fixture
 def chain(
     mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    kafka: KafkaBroker,
-    schematizer: str,
+    chain_parts: tuple[KafkaBroker, str, int],
     fresh_database: str,
     tmp_path: Path,
 ) -> Chain:
-    chain = make_chain(tmp_path, fresh_database, mariadb, (kafka, schematizer, tracker_server.port))
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
     chain.write(
         "CREATE TABLE large (id INT PRIMARY KEY, a MEDIUMBLOB, b MEDIUMBLOB)",
         "CREATE TABLE small (id INT PRIMARY KEY)",

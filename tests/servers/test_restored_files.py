@@ -19,13 +19,11 @@ if TYPE_CHECKING:
 @pytest.fixture
 def chain(
     mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    kafka: KafkaBroker,
-    schematizer: str,
+    chain_parts: tuple[KafkaBroker, str, int],
     fresh_database: str,
     tmp_path: Path,
 ) -> Chain:
-    chain = make_chain(tmp_path, fresh_database, mariadb, (kafka, schematizer, tracker_server.port))
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
     chain.write("CREATE TABLE orders (id INT PRIMARY KEY, n VARCHAR(20))", "CREATE TABLE log_lines (line TEXT)")
     chain.start()
     chain.carry()

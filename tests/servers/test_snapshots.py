@@ -30,14 +30,12 @@ if TYPE_CHECKING:
 @pytest.fixture
 def chain(
     mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    kafka: KafkaBroker,
-    schematizer: str,
+    chain_parts: tuple[KafkaBroker, str, int],
     fresh_database: str,
     tmp_path: Path,
 ) -> Chain:
     """A pipeline that carries the table `first` alone, and is to carry no other by itself."""
-    chain = make_chain(tmp_path, fresh_database, mariadb, (kafka, schematizer, tracker_server.port))
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
     carry_tables(chain, f"{chain.name}.first", "never")
     return chain
 

@@ -35,14 +35,12 @@ _OWNER = "0000abcd"
 @pytest.fixture
 def chain(
     mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    kafka: KafkaBroker,
-    schematizer: str,
+    chain_parts: tuple[KafkaBroker, str, int],
     fresh_database: str,
     tmp_path: Path,
 ) -> Chain:
     """A pipeline that carries all tables of its database, on a server with the engine BLACKHOLE."""
-    chain = make_chain(tmp_path, fresh_database, mariadb, (kafka, schematizer, tracker_server.port))
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
     carry_tables(chain, f"{chain.name}.*", "never")
     with_blackhole(chain)
     return chain

@@ -21,14 +21,12 @@ if TYPE_CHECKING:
 @pytest.fixture
 def stopped(
     mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    kafka: KafkaBroker,
-    schematizer: str,
+    chain_parts: tuple[KafkaBroker, str, int],
     fresh_database: str,
     tmp_path: Path,
 ) -> Chain:
     """A pipeline with one table, which stopped as a column of it became narrower; then that was undone."""
-    chain = make_chain(tmp_path, fresh_database, mariadb, (kafka, schematizer, tracker_server.port))
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
     chain.write("CREATE TABLE orders (id INT PRIMARY KEY, n INT)", "INSERT INTO orders VALUES (1, 1)")
     chain.start()
     chain.carry()

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    import pymysql
-
     from penstock.embedded.kafka import KafkaBroker
     from penstock.embedded.mariadb import MariadbServer
 
@@ -76,7 +74,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        with closing(_connect(self._server, self._database)) as connection, connection.cursor() as cursor:
+        with closing(log_in(self._server, self._database)) as connection, connection.cursor() as cursor:
             while not self._stop.wait(0.02):
                 cursor.execute(f"INSERT INTO numbers VALUES ({self.rows + 1}, 'x')")
                 self.rows += 1
@@ -219,12 +217,8 @@ def _end(consumer: Consumer, partition: TopicPartition, deadline: float) -> int:
 
 
 def _execute(server: MariadbServer, database: str, statement: str) -> None:
-    with closing(_connect(server, database)) as connection, connection.cursor() as cursor:
+    with closing(log_in(server, database)) as connection, connection.cursor() as cursor:
         cursor.execute(statement)
-
-
-def _connect(server: MariadbServer, database: str) -> pymysql.Connection:
-    return log_in(server, database)
 
 
 def _wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:

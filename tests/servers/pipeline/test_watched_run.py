@@ -23,8 +23,6 @@ from tests.unit.web.shop import until
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import pymysql
-
     from penstock.embedded.mariadb import MariadbServer
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(580)]
@@ -200,8 +198,8 @@ def test_a_run_audits_itself_and_an_audit_that_fails_is_told_and_disturbs_no_lin
     watched.until(rows % "orders", 3)
     watched.until(rows % "locked", 1)
     with (
-        contextlib.closing(_connect(mariadb, fresh_database)) as connection,
-        contextlib.closing(_connect(mariadb, fresh_database)) as locking,
+        contextlib.closing(log_in(mariadb, fresh_database)) as connection,
+        contextlib.closing(log_in(mariadb, fresh_database)) as locking,
         connection.cursor() as cursor,
         locking.cursor() as lock,
     ):
@@ -220,10 +218,6 @@ def test_a_run_audits_itself_and_an_audit_that_fails_is_told_and_disturbs_no_lin
     assert watched.metrics()[f"penstock_audit_score{audit % ('', 'orders')}"] == 1
     assert "query_seconds" in said, said
     assert "db-to-warehouse (2)" in watched.page()
-
-
-def _connect(server: MariadbServer, database: str) -> pymysql.Connection:
-    return log_in(server, database)
 
 
 def _until_failed(watched: Watched) -> str:
