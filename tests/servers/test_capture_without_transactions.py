@@ -189,11 +189,11 @@ def test_a_tail_slice_in_another_process_shares_the_topics_with_nobody(
     _, before = capture_tasks._kept.pop("db")
 
     def open_late(
-        spec: CaptureSpec, position: Position, stop: Stop, lane: int, table_catalog: TableCatalog | None
+        spec: CaptureSpec, position: Position, stop: Stop, connection_index: int, table_catalog: TableCatalog | None
     ) -> LogStream:
         case.write("UPDATE t SET n = 1")
         time.sleep(1.0)
-        return open_stream(spec, position, stop, lane, table_catalog)
+        return open_stream(spec, position, stop, connection_index, table_catalog)
 
     monkeypatch.setattr(wiring, "open_stream", open_late)
     with closing(before), closing(open_live(spec)) as live:

@@ -160,7 +160,7 @@ def test_a_task_that_is_killed_in_its_turn_loses_and_repeats_nothing(
     write_files(case, 4)
     tasks = plan_ranges(case.spec, TASKS)
 
-    started += [RangeTask(task, place * (lane == 1)) for lane, task in enumerate(tasks)]
+    started += [RangeTask(task, place * (index == 1)) for index, task in enumerate(tasks)]
     assert started[1].died() == signal.SIGKILL
     # Of its micro-batch, the others are left for a while.
     carry_all(case)

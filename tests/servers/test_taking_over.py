@@ -100,12 +100,12 @@ def _waits_to_write(case: CaptureCase) -> bool:
 def test_connections_that_may_be_open_at_once_have_ids_of_their_own(
     case: CaptureCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lanes, ids = BACKLOG_TASKS_MAX + 1, set[int]()
+    connections, ids = BACKLOG_TASKS_MAX + 1, set[int]()
     for number, seconds in enumerate([1_000_000.0, 1_000_020.0, 1_000_040.0]):
         monkeypatch.setattr(time, "time", lambda now=seconds: now)
         for epoch in range(1, 5):
-            ids |= {replica_id(CaptureSpec(case.spec, "db", epoch), lane) for lane in range(lanes)}
-        assert len(ids) == (number + 1) * 4 * lanes
+            ids |= {replica_id(CaptureSpec(case.spec, "db", epoch), index) for index in range(connections)}
+        assert len(ids) == (number + 1) * 4 * connections
     first = mysql_source(case.spec.source("db")).first_server_id(case.spec.pipeline)
     assert set(range(first, first + SERVER_IDS_PER_SOURCE)) > ids
 

@@ -79,7 +79,7 @@ class Messages:
     `keys` (binary[n]) is null where the table has no primary key, `values`
     (binary[n]) for a tombstone. `order` (int64[n]) sorts the messages of one
     publication across topics. `partition_hints` (int32[n]) spread messages without a key over
-    the partitions, those of one lane into the same; None leaves it to the producer.
+    the partitions, those of one hint into the same; None leaves it to the producer.
     `headers` are each message's, None for none.
 
     Keys, values and order may be given as lists. They become columns when they are

@@ -103,7 +103,7 @@ class Since:
 
 
 def require_same(topic: str, expected: TopicState, found: tuple[str, int] | None) -> None:
-    """Raise PositionError unless `found`, an id and a number of partitions, is the sealed topic; None if it is gone."""
+    """Raise PositionError unless `found`, an id and a number of partitions, is topic `expected`; None: it is gone."""
     if found is None:
         message = f"topic {topic} is gone: it was deleted; it had messages up to {_places(topic, expected)}"
         raise PositionError(message, _LOST)
@@ -123,7 +123,7 @@ def require_id(topic: str, before: str, now: str) -> None:
 
 
 def require_grown(topic: str, expected: TopicState, ends: Sequence[int], since: int) -> None:
-    """Raise PositionError unless partitions that end at `ends` can be the sealed ones with `since` messages more."""
+    """Raise PositionError unless partitions that end at `ends` can be the `expected` with `since` messages more."""
     for partition, (before, now) in enumerate(zip(expected.ends, ends, strict=True)):
         if now < before:
             message = f"{topic}/{partition} ends at {now}, but was written up to {before}: the brokers lost the rest"

@@ -64,7 +64,7 @@ class TailSlice:
     stop: Position | None
 
     def run(self) -> Iterator[object]:
-        """Read, decode and publish; yield a LeaseEnded."""
+        """Read, decode and publish; yield a TailSliceEnded."""
         live = _take_over(self)
         try:
             ended = live.run(self.seconds, self.stop)

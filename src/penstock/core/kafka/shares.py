@@ -44,7 +44,7 @@ def shares(messages: Messages, partitions: int) -> Iterator[tuple[int, Records]]
     """Yield the records of `messages` with the partition that they go to, those of a partition in their order.
 
     A message with a key goes where Kafka's own clients send it, one without by its
-    lane, or, where there are no lanes, to one partition after the other.
+    partition hint, or, where there are none, to one partition after the other.
     """
     if isinstance(messages, EncodedMessages) and messages.partitions == partitions:
         return iter(messages.records)
