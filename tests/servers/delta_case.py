@@ -21,7 +21,8 @@ from penstock.spark.delta.query import _tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.links.warehouse.sink import LoadRules, SqlSink
+    from penstock.links.warehouse.load_rules import LoadRules
+    from penstock.links.warehouse.sink import SqlSink
     from penstock.ports.warehouse import Value, Warehouse
 
 _IN_SPARK = (

@@ -22,7 +22,8 @@ from penstock.core.tables import Column, ColumnType, IntegerType, TableId, Table
 from penstock.core.warehouse.dialects import REDSHIFT
 from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.table_layout import TableLayouts
-from penstock.links.warehouse.sink import LoadRules, SqlSink
+from penstock.links.warehouse.load_rules import LoadRules
+from penstock.links.warehouse.sink import SqlSink
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -23,7 +23,7 @@ from tests.servers.test_sink_types import CASES, load, of_types
 from penstock.core.errors import TableStoppedError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import DecimalType, FloatType
-from penstock.links.warehouse.sink import LoadRules
+from penstock.links.warehouse.load_rules import LoadRules
 
 if TYPE_CHECKING:
     from tests.servers.delta_case import DeltaPlace

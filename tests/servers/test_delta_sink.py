@@ -20,7 +20,7 @@ from penstock.core.transforms.column_patterns import ColumnPatterns
 from penstock.core.transforms.column_rules import ColumnRule, ColumnRules
 from penstock.core.transforms.masks import Blank
 from penstock.links.warehouse.lake_sink import LakeSink
-from penstock.links.warehouse.sink import LoadRules
+from penstock.links.warehouse.load_rules import LoadRules
 from penstock.spark.delta.query import query_lake
 
 if TYPE_CHECKING:

@@ -7,18 +7,31 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
-from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, DuckdbTarget, Place, rows_in, schema_change
+from tests.servers.sink_case import (
+    FIRST,
+    OTHER,
+    SCHEMAS,
+    TABLE,
+    DuckdbTarget,
+    Place,
+    rows_in,
+    schema_change,
+    write_batch,
+)
 
-from penstock.adapters.duckdb.database import CATALOG
+from penstock.adapters.duckdb.database import CATALOG, DuckdbLimits
+from penstock.adapters.duckdb.warehouse import DuckdbWarehouse
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.core.errors import SinkError, TableStoppedError, UnavailableError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.schema_text import render_schema
+from penstock.links.warehouse.sink import SqlSink
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +59,17 @@ def test_a_table_whose_name_differs_in_case_is_the_same_table(place: Place) -> N
         sink.load(mine.table, [schema_change(1)], {1: mine})
 
     assert rows_in(sink) == [("theirs", 1)]
+
+
+def test_values_that_do_not_fit_into_memory_together_are_loaded_one_after_the_other(place: Place, path: Path) -> None:
+    # DuckDB holds values of more than a block until the COMMIT. These are small in their files.
+    batches = [write_batch(place, OTHER, 3, n, [(f"k{n}", "x" * (1 << 20), "c")]) for n in range(60)]
+    with closing(SqlSink(DuckdbWarehouse(path, DuckdbLimits(memory_mb=40)), "shop", "shopdb", place.objects)) as sink:
+        loaded = sink.load(TABLE, batches, SCHEMAS)
+
+    with duckdb.connect(str(path), read_only=True) as connection:
+        lengths = connection.execute("SELECT length(title), count(*) FROM shop.shop.orders GROUP BY 1").fetchall()
+    assert (loaded.rows, lengths) == (60, [(1 << 20, 60)])
 
 
 def test_a_file_that_another_process_has_is_unavailable_and_the_process_is_named(place: Place, path: Path) -> None:

@@ -15,13 +15,14 @@ from penstock.core.errors import PositionError, TableStoppedError
 from penstock.core.files import file_schema, render_file
 from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.core.tables import TableId, TableSchema
-from penstock.links.warehouse.sink import LoadRules, SqlSink
+from penstock.links.warehouse.load_rules import LoadRules
 
 if TYPE_CHECKING:
     from tests.servers.sink_case import Place
 
     from penstock.core.batches import Batch
     from penstock.core.warehouse.load_plan import DroppedTables
+    from penstock.links.warehouse.sink import SqlSink
 
 LOG = TableSchema(TABLE, FIRST.columns, ())
 

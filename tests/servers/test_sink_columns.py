@@ -18,12 +18,13 @@ from penstock.core.transforms.column_patterns import ColumnPatterns
 from penstock.core.transforms.column_rules import Action, ColumnRule, ColumnRules, Drop
 from penstock.core.transforms.hashes import HashColumns, Salt
 from penstock.core.transforms.masks import KeepLast
-from penstock.links.warehouse.sink import LoadRules, SqlSink
+from penstock.links.warehouse.load_rules import LoadRules
 
 if TYPE_CHECKING:
     from tests.servers.sink_case import Place
 
     from penstock.core.batches import Batch
+    from penstock.links.warehouse.sink import SqlSink
 
 SALT = Salt("S", b"a salt of some length")
 OTHER_SALT = Salt("S", b"another salt of some length")

@@ -16,7 +16,8 @@ from penstock.core.batches import Batch
 from penstock.core.files import FILE, LACKS, OFFSET, OP, POS, ROW, TS_MS, file_schema, object_key, render_file
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
-from penstock.links.warehouse.sink import LoadRules, SqlSink
+from penstock.links.warehouse.load_rules import LoadRules
+from penstock.links.warehouse.sink import SqlSink
 
 if TYPE_CHECKING:
     from tests.servers.sink_case import Place

@@ -23,7 +23,7 @@ from tests.servers.test_sink_barriers import stated
 from penstock.core.errors import TableStoppedError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import DecimalType, TextType
-from penstock.links.warehouse.sink import LoadRules
+from penstock.links.warehouse.load_rules import LoadRules
 
 if TYPE_CHECKING:
     from tests.servers.sink_case import Place

@@ -15,7 +15,7 @@ from penstock.adapters.snowflake.warehouse import SnowflakeWarehouse
 from penstock.core.errors import RefusedStatementError, TableStoppedError
 from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.core.tables import TableId
-from penstock.links.warehouse.sink import LoadRules
+from penstock.links.warehouse.load_rules import LoadRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -170,6 +170,12 @@ class TableWaitsError(TableStoppedError):
     retryable = True
 
 
+class LargeTransactionError(TableWaitsError):
+    """One table's transaction needs more memory than its target has just now; less of it at once may fit."""
+
+    error_code = "large-transaction"
+
+
 class LogError(PenstockError):
     """The log cannot be read on."""
 

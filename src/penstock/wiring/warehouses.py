@@ -11,7 +11,7 @@ from penstock.wiring.sink_kinds.table import landing_kind, sql_kind
 
 if TYPE_CHECKING:
     from penstock.config.specs import LinkSpec, PipelineSpec
-    from penstock.links.warehouse.sink import LoadRules
+    from penstock.links.warehouse.load_rules import LoadRules
     from penstock.ports.landing import LandingDatabase
     from penstock.ports.sink import Sink
     from penstock.ports.warehouse import Warehouse
@@ -74,7 +74,7 @@ def load_rules(spec: PipelineSpec, link: LinkSpec) -> LoadRules:
     from penstock.core.transforms.column_patterns import ColumnPatterns  # noqa: PLC0415 - drivers are slow to import
     from penstock.core.transforms.column_rules import ColumnRules  # noqa: PLC0415
     from penstock.links.transforms import open_column_rules  # noqa: PLC0415 - drivers are slow to import
-    from penstock.links.warehouse.sink import LoadRules  # noqa: PLC0415
+    from penstock.links.warehouse.load_rules import LoadRules  # noqa: PLC0415
 
     columns, origin = open_column_rules(link.columns), origin_schema(spec, link)
     if origin is not None and link.target_schema is not None:

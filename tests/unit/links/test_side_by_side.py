@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.core.tables import TableId
+from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.side_by_side import SideBySide
-from penstock.links.warehouse.sink import LoadRules
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:

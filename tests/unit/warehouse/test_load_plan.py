@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,9 @@ from penstock.core.batches import Batch
 from penstock.core.errors import PositionError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.load_plan import SchemaInPlace, Step, plan_positions, plan_steps, plan_transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TOPIC = "shopdb.shop.orders"
 
@@ -131,12 +136,19 @@ def test_a_schema_that_comes_back_is_younger_than_what_was_seen_of_the_other() -
     assert in_place.after(late) == in_place
 
 
-@given(st.lists(st.integers(0, 50)), st.integers(1, 60))
-def test_very_many_rows_are_shared_among_transactions_in_their_order(rows: list[int], rows_max: int) -> None:
-    batches = [batch(n * 100, n * 100 + 50, rows=count) for n, count in enumerate(rows)]
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50))), st.integers(1, 60), st.integers(1, 60))
+def test_very_many_rows_and_bytes_are_shared_among_transactions_in_their_order(
+    sizes: list[tuple[int, int]], rows_max: int, bytes_max: int
+) -> None:
+    batches = [
+        replace(batch(n * 100, n * 100 + 50, rows=rows), size_bytes=size) for n, (rows, size) in enumerate(sizes)
+    ]
 
-    parts = plan_transactions(batches, rows_max)
+    def fits(part: Sequence[Batch]) -> bool:
+        return sum(each.rows for each in part) <= rows_max and sum(each.size_bytes for each in part) <= bytes_max
+
+    parts = plan_transactions(batches, rows_max, bytes_max)
 
     assert [each for part in parts for each in part] == batches
-    assert all(len(part) == 1 or sum(each.rows for each in part) <= rows_max for part in parts if part)
-    assert all(sum(each.rows for each in (*first, second[0])) > rows_max for first, second in pairwise(parts))
+    assert all(len(part) == 1 or fits(part) for part in parts if part)
+    assert not any(fits((*first, second[0])) for first, second in pairwise(parts))

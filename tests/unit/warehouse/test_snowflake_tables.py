@@ -153,8 +153,8 @@ ROWS = SchemaChangeKind.SCHEMA
 def test_where_definitions_commit_whatever_may_define_something_begins_a_transaction(
     given: Sequence[tuple[int, SchemaChangeKind, bool]], sizes: list[int]
 ) -> None:
-    assert [len(part) for part in plan_transactions(batches(*given), 100, apart=True)] == sizes
-    assert len(plan_transactions(batches(*given), 100)) == 1
+    assert [len(part) for part in plan_transactions(batches(*given), 100, 1 << 20, apart=True)] == sizes
+    assert len(plan_transactions(batches(*given), 100, 1 << 20)) == 1
 
 
 def test_signatures_of_an_audit_are_snowflake_s_sql() -> None:

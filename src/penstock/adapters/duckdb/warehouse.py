@@ -17,7 +17,7 @@ from penstock.adapters.duckdb.database import (
     write_lock,
 )
 from penstock.adapters.duckdb.query_server import QueryServer
-from penstock.core.errors import RefusedStatementError, TableWaitsError
+from penstock.core.errors import LargeTransactionError, RefusedStatementError
 from penstock.core.warehouse.dialect import DUCKDB, Dialect, quote_name
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class DuckdbWarehouse:
         except RefusedStatementError as error:
             if not is_short_of_memory(error.__cause__):
                 raise
-            raise TableWaitsError(str(tables[0]), "", "the target's table", error.message, error.hint) from error
+            raise LargeTransactionError(str(tables[0]), "", "the target's table", error.message, error.hint) from error
 
     def _transact(self, work: Callable[[], T]) -> T:
         with write_lock(self._path), explained(self._path):

@@ -37,7 +37,8 @@ from penstock.core.warehouse.redshift_copy import CopyRights
 from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.table_layout import TableLayouts
 from penstock.core.warehouse.target_table import TargetTable
-from penstock.links.warehouse.sink import LoadRules, SqlSink
+from penstock.links.warehouse.load_rules import LoadRules
+from penstock.links.warehouse.sink import SqlSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from penstock.ports.warehouse import Value
 
 _AT_ONCE: Final = 500
-_COPIED_ROWS_MAX: Final = 1 << 40
+_ALL: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ def _copy(place: RedshiftPlace, batches: Sequence[Batch]) -> tuple[int, float]:
         state_schema(REDSHIFT, "bench", SOURCE),
         TableLayouts(),
     )
-    rules, warehouse = LoadRules(transaction_rows_max=_COPIED_ROWS_MAX), _TimedWarehouse(place.cluster(), loads)
+    rules = LoadRules(transaction_rows_max=_ALL, transaction_bytes_max=_ALL)
+    warehouse = _TimedWarehouse(place.cluster(), loads)
     with closing(SqlSink(warehouse, "bench", SOURCE, objects, rules)) as sink:
         write_mark("begin")
         before = warehouse.waited

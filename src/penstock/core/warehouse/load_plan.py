@@ -127,22 +127,27 @@ def plan_steps(
     return steps
 
 
-def plan_transactions(batches: Sequence[Batch], rows_max: int, *, apart: bool = False) -> list[Sequence[Batch]]:
-    """Return `batches` in their order, in parts of at most `rows_max` rows, unless a single batch has more.
+def plan_transactions(
+    batches: Sequence[Batch], rows_max: int, bytes_max: int, *, apart: bool = False
+) -> list[Sequence[Batch]]:
+    """Return `batches` in their order, in parts of at most `rows_max` rows and `bytes_max` bytes of files.
+
+    A single batch may have more.
 
     A part is a transaction of its own: what a warehouse keeps of an open one, to be
     able to undo it, may be far more than its rows. Where they have to be `apart`,
     whatever may change the table's definition begins a part.
     """
     parts: list[list[Batch]] = [[]]
-    rows = 0
+    rows = size = 0
     for batch in batches:
         changes = apart and bool(parts[-1]) and not _has_same_columns(parts[-1][-1], batch)
-        if parts[-1] and (changes or rows + batch.rows > rows_max):
+        if parts[-1] and (changes or rows + batch.rows > rows_max or size + batch.size_bytes > bytes_max):
             parts.append([])
-            rows = 0
+            rows = size = 0
         parts[-1].append(batch)
         rows += batch.rows
+        size += batch.size_bytes
     return list(parts)
 
 

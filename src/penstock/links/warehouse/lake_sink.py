@@ -30,9 +30,9 @@ from penstock.core.warehouse.planner import keep_fill_values, plan_deletes, plan
 from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, refuse_orphans
 from penstock.links.warehouse.lake_state import LakeState, Rename, TableProgress
 from penstock.links.warehouse.lake_tables import LakeTables
+from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.pieces import count_changes, find_lacking, read_in_parts
 from penstock.links.warehouse.progress import TableState, require_rows
-from penstock.links.warehouse.sink import LoadRules
 from penstock.links.warehouse.table_steps import Empty, End, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.links.warehouse.treatments import Treated, first_history, treat_moves, treat_step
 from penstock.ports.sink import Loaded

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.landing import LandingZone
     from penstock.core.warehouse.load_plan import Step
-    from penstock.links.warehouse.sink import LoadRules
+    from penstock.links.warehouse.load_rules import LoadRules
     from penstock.ports.landing import LandingDatabase
     from penstock.ports.objects import ObjectStore
 

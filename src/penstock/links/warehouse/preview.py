@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableSchema
-    from penstock.links.warehouse.sink import LoadRules
+    from penstock.links.warehouse.load_rules import LoadRules
     from penstock.ports.warehouse import Warehouse
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.config.crash_points import CrashPoint
-from penstock.core.errors import RefusedStatementError, TableStoppedError
+from penstock.core.errors import LargeTransactionError, RefusedStatementError, TableStoppedError
 from penstock.core.files import OP
 from penstock.core.positions import FILE_BITS
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
-from penstock.core.transforms.column_rules import ColumnRules
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps, plan_transactions
 from penstock.core.warehouse.overflow import fit_rows, fit_schema
@@ -23,6 +22,7 @@ from penstock.core.warehouse.planner import keep_fill_values, plan_truncate
 from penstock.core.warehouse.target_table import LogPlace
 from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note
 from penstock.links.warehouse.definitions import Definitions, DefinitionsAheadError
+from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.merges import Merges
 from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_in_parts, read_piece
 from penstock.links.warehouse.progress import TableState, TargetProgress, require_rows
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
-    from penstock.core.warehouse.load_plan import Deletes, DroppedTables, Overflow, Step
+    from penstock.core.warehouse.load_plan import Step
     from penstock.core.warehouse.target_table import TargetTable
     from penstock.links.warehouse.table_steps import Crossing
     from penstock.ports.objects import ObjectStore
@@ -50,32 +50,6 @@ if TYPE_CHECKING:
 _MERGED = CrashPoint("load.merged", "rows are in the table, their positions are not, nothing is committed")
 _PLACED = CrashPoint("load.positions_set", "rows and positions are written, the transaction is open")
 _COMMITTED = CrashPoint("load.committed", "a load is committed, and only the target knows")
-
-
-@dataclass(frozen=True, slots=True)
-class LoadRules:
-    """How much is merged at once, and what becomes of rows, tables, columns and values in special cases.
-
-    `rows_max`, `bytes_max` (of compressed files) and `held_bytes_max` (of rows as Arrow, but
-    for those of a last file) bound what is in memory, `transaction_rows_max` what a
-    warehouse has to be able to undo. `dropped_tables` is
-    about tables that the source drops, `deletes` about rows that it deletes, and
-    `overflow` about values that the target cannot hold.
-    """
-
-    rows_max: int = 350_000
-    bytes_max: int = 32 << 20
-    held_bytes_max: int = 128 << 20
-    transaction_rows_max: int = 1_000_000
-    dropped_tables: DroppedTables = "keep"
-    deletes: Deletes = "hard"
-    overflow: Overflow = "stop"
-    columns: ColumnRules = field(default_factory=ColumnRules)
-
-    def shared_by(self, tables: int) -> LoadRules:
-        """Return the rules for each of several tables that are loaded side by side in the same memory."""
-        shares = {name: max(1, getattr(self, name) // tables) for name in ("rows_max", "bytes_max", "held_bytes_max")}
-        return replace(self, **shares)
 
 
 @dataclass(slots=True)
@@ -149,12 +123,20 @@ class SqlSink:
     ) -> Loaded:
         """See `Sink`. The files of a transaction are merged some at a time."""
         done, note = _Counts(), None
-        share = self._rules.shared_by(at_once)
+        bounds = (self._rules.transaction_rows_max, self._rules.transaction_bytes_max)
+        todo = plan_transactions(batches, *bounds, apart=self._dialect.definitions_commit)[::-1]
         try:
-            apart = self._dialect.definitions_commit
-            for part in plan_transactions(batches, self._rules.transaction_rows_max, apart=apart):
-                work = partial(self._load, {table: part}, schemas, share)
-                ((counts, told),) = self._transactions.load(work, table, part[0])
+            while todo:
+                part = todo.pop()
+                work = partial(self._load, {table: part}, schemas, self._rules.shared_by(at_once))
+                try:
+                    ((counts, told),) = self._transactions.load(work, table, part[0])
+                except LargeTransactionError:
+                    if len(part) == 1:
+                        raise
+                    # Files do not tell how large their rows are.
+                    todo += [part[len(part) // 2 :], part[: len(part) // 2]]
+                    continue
                 _COMMITTED.maybe_crash()
                 done = _Counts(done.changes + counts.changes, done.out_of_range + counts.out_of_range)
                 note = note if told is None else told
