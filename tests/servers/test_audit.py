@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -114,6 +115,35 @@ def test_a_target_that_lags_is_said_to_lag_and_not_to_be_wrong(chain: Chain) -> 
     assert found["orders"].score is None
 
 
+def test_an_audit_names_what_it_had_no_time_for_and_begins_with_that_the_next_time(chain: Chain) -> None:
+    orders, notes = f"{chain.name}.orders", f"{chain.name}.notes"
+    spec = AuditSpec(source=chain.source, sink="wh", tables=("*.orders", "*.notes"), seconds_max=1)
+    asked: list[str] = []
+
+    def linger(table: str) -> None:
+        asked.append(table)
+        time.sleep(0.0 if len(asked) == 1 else 1.1)
+
+    report = run_audit(chain.spec, spec, linger, last_reached={notes: 5, orders: 4})
+
+    assert asked == [orders, notes]
+    assert [(each.table, each.state) for each in report.tables] == [(notes, "not reached"), (orders, "equal")]
+    assert report.score is None
+    assert [each.table for each in report.unknown] == [notes]
+
+
+def test_only_rows_of_which_a_condition_is_true_are_compared(chain: Chain) -> None:
+    corrupt(chain, "UPDATE {s}.orders SET customer = 'wrong' WHERE id IN (7, 499)")
+    where = {f"{chain.name}.orders": "Id > 100 AND email LIKE '%@x'", f"{chain.name}.notes": "gone IS NULL"}
+
+    found = audit(chain, where=where)
+
+    assert [row.key for row in found["orders"].rows] == [("499",)]
+    assert (found["orders"].source_rows, found["orders"].target_rows) == (400, 400)
+    assert found["notes"].state == "failed"
+    assert "names gone, which is no column that is compared" in found["notes"].why
+
+
 def test_columns_that_a_link_treats_are_left_out_and_said_so(chain: Chain) -> None:
     corrupt(chain, "UPDATE {s}.orders SET email = 'leaked' WHERE id = 1")
     text = chain.file.read_text()
@@ -167,9 +197,11 @@ def test_a_repair_brings_exactly_the_rows_that_were_named_and_a_second_audit_sco
     assert all(table.score == Score(1, 1, 1) for name, table in found.items() if name != "logged")
 
 
-def audit(chain: Chain, wait_seconds: float = 30.0) -> Mapping[str, TableFindings]:
+def audit(
+    chain: Chain, wait_seconds: float = 30.0, where: Mapping[str, str] | None = None
+) -> Mapping[str, TableFindings]:
     """Audit the pipeline; the findings by table, without the schema."""
-    spec = AuditSpec(source=chain.source, sink="wh", wait_seconds=wait_seconds)
+    spec = AuditSpec(source=chain.source, sink="wh", wait_seconds=wait_seconds, where=dict(where or {}))
     report = run_audit(chain.spec, spec, lambda _: None)
     return {table.table.partition(".")[2]: table for table in report.tables}
 

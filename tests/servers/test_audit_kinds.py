@@ -16,7 +16,7 @@ from tests.servers.test_audit_signatures import WORDS
 from penstock.core.audit.scores import Score
 from penstock.core.tables import TableId
 from penstock.links.audit.compare import Bounds
-from penstock.wiring.audit_urls import TableAt, audit_urls
+from penstock.wiring.audit_urls import HowCompared, TableAt, audit_urls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,8 +121,8 @@ def test_values_of_all_types_are_written_there_as_in_mariadb(
 def _audit(place: AuditPlace, url: str, key: tuple[str, ...] = ()) -> TableFindings:
     source = TableAt(place.url("mariadb"), TableId(place.name, "t"), place.mariadb.password)
     bounds = Bounds(partition_size=8, k=4)
-    form = "classic" if key else "sha256"
-    (found,) = audit_urls(source, TableAt(url, TableId(place.name, "t")), bounds, key=key, form=form).tables  # type: ignore[arg-type]
+    how = HowCompared(key, "classic" if key else "sha256")
+    (found,) = audit_urls(source, TableAt(url, TableId(place.name, "t")), bounds, how).tables
     return found
 
 

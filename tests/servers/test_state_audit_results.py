@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from penstock.adapters.state.audit_results import open_audit_results
-from penstock.ports.audit_results import RESULTS_MAX, WHOLE, AuditResult
+from penstock.ports.audit_results import NOT_REACHED, RESULTS_MAX, WHOLE, AuditResult
 
 ORDERS = replace(
     AuditResult("a", "shop.orders", 5, "different", 0.5, 0.25, 0.75, is_below=True, why="it's \x00wrong"),
@@ -50,3 +50,13 @@ def test_an_audit_that_failed_leaves_what_was_known_of_its_tables(state_url: str
         newest = results.newest()
 
     assert newest == [replace(failed, why="it is still away"), replace(ORDERS, why="it's \\x00wrong"), b]
+
+
+def test_when_each_table_was_last_reached_is_remembered(state_url: str) -> None:
+    users = replace(ORDERS, table="shop.users")
+    with closing(open_audit_results(state_url, "shop")) as results:
+        results.add([ORDERS, users])
+        results.add([replace(ORDERS, began_at_ms=9), replace(users, began_at_ms=9, state=NOT_REACHED)])
+        results.add([replace(ORDERS, audit="b", began_at_ms=12)])
+
+        assert results.last_reached("a") == {"shop.orders": 9, "shop.users": 5}

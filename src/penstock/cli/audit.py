@@ -64,6 +64,12 @@ class UrlOptions:
         typer.Option(help="sha256: SHA-256 of the columns, kept apart; classic: MD5 of their texts joined."),
     ] = "sha256"
     partition_size: Annotated[int, typer.Option(min=1, help="About how many rows have one signature.")] = 10_000
+    where: Annotated[
+        str, typer.Option(metavar="SQL", help="Compare only rows of which this is true, in the first side's SQL.")
+    ] = ""
+    float_tolerance: Annotated[
+        float, typer.Option(min=0, max=1, help="By what share of the greater one floats may differ.")
+    ] = 0.0
     rows_max: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many rows to name at most.")] = 1000
     k: Annotated[
         int, typer.Option("--k", min=1, max=64, help="MinHash values of a partition (`hashes` of the file).")
@@ -147,9 +153,9 @@ def _run(spec: PipelineSpec, name: str, audit: AuditSpec, *, stages: bool) -> Au
     """Audit, and keep what was found, so that `penstock status` tells it."""
     from penstock.core.errors import PenstockError  # noqa: PLC0415 - as above
     from penstock.wiring.audit import run_audit  # noqa: PLC0415
-    from penstock.wiring.audits import open_results, results_of  # noqa: PLC0415
+    from penstock.wiring.audits import last_reached, open_results, results_of  # noqa: PLC0415
 
-    report = run_audit(spec, audit, _say_nothing, stages=stages)
+    report = run_audit(spec, audit, _say_nothing, stages=stages, last_reached=last_reached(spec, name, audit))
     try:
         with closing(open_results(spec)) as results:
             results.add(results_of(name, report))
@@ -183,7 +189,7 @@ def _audit_tables(urls: UrlOptions) -> Sequence[AuditReport]:
     from penstock.core.errors import UsageError  # noqa: PLC0415
     from penstock.core.tables import TableId  # noqa: PLC0415
     from penstock.links.audit.compare import Bounds  # noqa: PLC0415
-    from penstock.wiring.audit_urls import TableAt, audit_urls  # noqa: PLC0415
+    from penstock.wiring.audit_urls import HowCompared, TableAt, audit_urls  # noqa: PLC0415
 
     if not (urls.from_url and urls.to_url and "." in urls.table):
         message = "it is not said what to audit"
@@ -195,8 +201,10 @@ def _audit_tables(urls: UrlOptions) -> Sequence[AuditReport]:
             (urls.to_url, urls.to_table or urls.table, urls.to_password_env),
         )
     )
-    bounds = Bounds(urls.partition_size, urls.k, max(_SUSPECTS_MIN, urls.rows_max), urls.rows_max)
-    return [audit_urls(source, target, bounds, key=tuple(urls.key or ()), form=urls.form)]
+    rows_max = (max(_SUSPECTS_MIN, urls.rows_max), urls.rows_max)
+    bounds = Bounds(urls.partition_size, urls.k, *rows_max, urls.float_tolerance)
+    how = HowCompared(tuple(urls.key or ()), urls.form, urls.where)
+    return [audit_urls(source, target, bounds, how)]
 
 
 def _exit_code(reports: Sequence[AuditReport]) -> int:

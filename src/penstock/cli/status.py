@@ -158,7 +158,7 @@ def _audit_table(status: PipelineStatus) -> Table:
             ("?", "?") if each.score is None else (f"{each.score:.6g}", f"{each.lower:.6g} to {each.upper:.6g}")
         )
         state = Text(each.state, style=style)
-        if each.table and each.state not in {"failed", "lagging"}:
+        if each.table and each.state not in {"failed", "lagging", "not reached"}:
             # What the others have to say is a problem, and stands there.
             state.append(f"\n{each.why}" if each.why else "", style="dim")
         table.add_row(Text(each.audit), Text(each.table), state, score, bounds, f"{each.wrong_rows:,}", f"{ended} ago")

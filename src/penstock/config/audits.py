@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from penstock.config.columns import ColumnPattern, as_list
 from penstock.config.rules import EnvironmentName, TableList  # noqa: TC001 - pydantic reads them from annotations
@@ -13,6 +13,9 @@ from penstock.config.spec import Positive, Spec, Text
 from penstock.core.audit.minhash import HASHES_MAX
 from penstock.core.patterns import TablePatterns
 from penstock.core.transforms.column_patterns import ColumnPatterns
+
+if TYPE_CHECKING:
+    from penstock.core.tables import TableId
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _PERIOD = re.compile(r"([1-9]\d{0,5})([smhd])")
@@ -29,6 +32,17 @@ def read_period(said: object) -> object:
     return seconds
 
 
+def _check_name(table: str) -> str:
+    schema, _, name = table.partition(".")
+    if not schema or not name or set(table) & set("*?!"):
+        text = "should be one table, written schema.table: a condition is on its columns"
+        raise ValueError(text)
+    return table
+
+
+ConditionedTable: TypeAlias = Annotated[str, AfterValidator(_check_name)]
+
+
 class AuditSpec(Spec):
     """A source's tables, or those that `tables` matches too, compared with a sink that a link carries them to.
 
@@ -41,6 +55,11 @@ class AuditSpec(Spec):
     With `every` the running pipeline audits by itself, once in so many seconds, and
     tells the URL that the environment variable `webhook_env` holds when a table
     scores below. The source ends a query that takes longer than `query_seconds`.
+
+    Of tables that `where` names only the rows that a condition in the source's SQL
+    is true of are compared. Floats may differ by the share `float_tolerance`. With
+    `partitions_per_second` tables are read no faster than that. After `seconds_max`
+    the audit ends; its next run begins with the tables that it did not reach.
     """
 
     source: Text
@@ -55,6 +74,10 @@ class AuditSpec(Spec):
     every: Annotated[int | None, BeforeValidator(read_period)] = None
     webhook_env: EnvironmentName | None = None
     query_seconds: Annotated[int, Field(strict=True, ge=1, le=3600)] = 3600
+    where: dict[ConditionedTable, Text] = Field(default_factory=dict)
+    float_tolerance: Annotated[float, Field(ge=0, le=1)] = 0.0
+    partitions_per_second: Positive | None = None
+    seconds_max: Annotated[int | None, Field(strict=True, ge=1, le=604_800)] = None
 
     @property
     def patterns(self) -> TablePatterns:
@@ -65,3 +88,7 @@ class AuditSpec(Spec):
     def excluded(self) -> ColumnPatterns:
         """Which columns are not compared."""
         return ColumnPatterns(self.exclude_columns)
+
+    def condition(self, table: TableId) -> str:
+        """Which rows of a table are compared, in the source's SQL; "" for all."""
+        return self.where.get(str(table), "")

@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, TypeAlias
 from penstock.config.join_steps import steps_of
 from penstock.config.joins import JoinSpec
 from penstock.config.source_crosschecks import find_source_conflicts
+from penstock.core.audit.conditions import parse_condition
+from penstock.core.errors import UsageError
 from penstock.core.warehouse.micro_batches import NEWS, READ_ALL, SPREAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.config.yaml_lines import Location
+
+_SQL = frozenset({"mysql", "postgres"})
+"""Kinds of source, which are called as their SQL is."""
 
 Found: TypeAlias = "tuple[Location, str]"
 
@@ -32,6 +37,7 @@ def find_conflicts(document: object) -> Iterator[Found]:
     yield from _loose_links(pipeline)
     yield from _repeated_joins(pipeline)
     yield from _loose_audits(pipeline)
+    yield from _conditions_of_audits(pipeline)
     yield from _soft_deletes_of_partial_rows(pipeline)
     yield from _kafka_conflicts(_mapping(pipeline.get("kafka")))
     yield from _state_conflicts(_mapping(pipeline.get("state")))
@@ -107,6 +113,19 @@ def _loose_audits(pipeline: Mapping[str, object]) -> Iterator[Found]:
         ends = (_mapping(item).get("source"), _mapping(item).get("sink"))
         if all(isinstance(end, str) for end in ends) and ends not in links:
             yield ("audits", index), f"no link leads from {ends[0]} to {ends[1]}, so there is nothing to compare"
+
+
+def _conditions_of_audits(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    sources = [_mapping(source) for source in _sequence(pipeline.get("sources"))]
+    kinds = {source.get("name"): source.get("kind") for source in sources}
+    for index, item in enumerate(_sequence(pipeline.get("audits"))):
+        kind = kinds.get(_mapping(item).get("source"))
+        for table, condition in _mapping(_mapping(item).get("where")).items():
+            if isinstance(condition, str) and isinstance(kind, str) and kind in _SQL:
+                try:
+                    parse_condition(condition, kind)
+                except UsageError as error:
+                    yield ("audits", index, "where", str(table)), f"{error.message}; {error.hint}"
 
 
 def _soft_deletes_of_partial_rows(pipeline: Mapping[str, object]) -> Iterator[Found]:

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+NOT_REACHED: Final = "not reached"
+"""The state of a table that an audit had no time for."""
 
 RESULTS_MAX: Final = 100
 """How many results of each table, and of each audit as a whole, are kept."""
@@ -20,8 +23,9 @@ class AuditResult:
     """What one run of an audit found of a table, or of all of them together (`WHOLE`).
 
     `state` is a table's as its report says it; of the whole "passed", "below" (the
-    threshold) or "failed". The score is None where nobody knows. All results of one
-    run have the same `began_at_ms`. `why` says what there is to say, "" for nothing.
+    threshold), "unknown", "unfinished" (its time was over) or "failed". The score is
+    None where nobody knows. All results of one run have the same `began_at_ms`. `why`
+    says what there is to say, "" for nothing.
     `not_compared` counts the columns that were left out though nobody wanted them to be.
     """
 
@@ -55,6 +59,10 @@ class AuditResults(Protocol):
 
     def newest(self) -> Sequence[AuditResult]:
         """The newest result of each audit, and those of its tables in the last run that had any; sorted by both."""
+        ...
+
+    def last_reached(self, audit: str) -> Mapping[str, int]:
+        """When the newest run that reached it began, in ms since 1970, by table."""
         ...
 
     def history(self, audit: str, table: str) -> Sequence[AuditResult]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.core.audit.findings import TableFindings
@@ -12,7 +14,9 @@ from penstock.core.audit.report import AuditReport
 from penstock.core.audit.scores import Score
 from penstock.core.audit.table_plan import plan_table
 from penstock.core.errors import PenstockError, UsageError
-from penstock.links.audit.table import Databases, audit_table
+from penstock.links.audit.pace import OUT_OF_TIME, Pace
+from penstock.links.audit.table import audit_table
+from penstock.ports.audit_results import NOT_REACHED
 from penstock.wiring.audit_landing import await_merged
 from penstock.wiring.audit_progress import LinkProgress
 from penstock.wiring.audit_stages import StageAudits
@@ -22,7 +26,7 @@ from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.pipeline_status import read_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.config.audits import AuditSpec
     from penstock.config.specs import LinkSpec, PipelineSpec, SourceSpec
@@ -32,11 +36,19 @@ if TYPE_CHECKING:
 _NO_SUCH = "has no such table, or does not show it to our user"
 
 
-def run_audit(spec: PipelineSpec, audit: AuditSpec, say: Callable[[str], None], *, stages: bool = False) -> AuditReport:
+def run_audit(
+    spec: PipelineSpec,
+    audit: AuditSpec,
+    say: Callable[[str], None],
+    *,
+    stages: bool = False,
+    last_reached: Mapping[str, int] = MappingProxyType({}),
+) -> AuditReport:
     """Audit what `audit` names; `say` is told of each table. The pipeline's Kafka must be reachable.
 
-    With `stages` what lies between source and target is audited, too. A table that
-    cannot be read is a part of the report. Raises UsageError for a link or sink that
+    With `stages` what lies between source and target is audited, too. Tables that were
+    reached long ago, as `last_reached` has it, are first. One that cannot be read, or
+    that there is no time for, is a part of the report. Raises UsageError for a link or sink that
     cannot be audited, and UnavailableError for a server that is away.
     """
     began, began_at_ms = time.monotonic(), time.time_ns() // 1_000_000
@@ -44,16 +56,17 @@ def run_audit(spec: PipelineSpec, audit: AuditSpec, say: Callable[[str], None], 
         opened = _open(spec, audit, stack)
         between = stack.enter_context(closing(StageAudits(opened))) if stages else None
         tables = []
-        for table in _tables(opened):
+        for table in sorted(_tables(opened), key=lambda each: last_reached.get(str(each), 0)):
             say(str(table))
             at = time.monotonic()
             found = _audit_safely(opened, table)
-            if between is not None:
+            if between is not None and found.state != NOT_REACHED:
                 found = replace(found, stages=between.audit(table, found))
             found = with_masks(spec, table, found)
             tables.append(replace(found, seconds=time.monotonic() - at, position=str(opened.source.position)))
     seconds = time.monotonic() - began
     names = (spec.pipeline, audit.source, audit.sink)
+    tables.sort(key=lambda each: each.table)
     return AuditReport(*names, audit.threshold, audit.hashes, began_at_ms, seconds, tuple(tables))
 
 
@@ -62,6 +75,7 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     if link is None:
         message = f"no link leads from {audit.source} to {audit.sink}"
         raise UsageError(message, "name a source and a sink that a link of the file connects")
+    ends_at = None if audit.seconds_max is None else time.monotonic() + audit.seconds_max
     source = stack.enter_context(closing(_audited(spec.source(link.source))))
     source.limit(audit.query_seconds)
     target, state = open_target(spec, link, stack)
@@ -69,7 +83,8 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     status = read_status(spec)
     mine = {link.name, link.source}
     stopped = {each.table: each.error for each in status.tables if each.error and each.link in mine}
-    return AuditedLink(spec, audit, link, source, target, state, progress, stopped)
+    pace = Pace(ends_at, audit.partitions_per_second)
+    return AuditedLink(spec, audit, link, source, target, state, progress, stopped, pace)
 
 
 def _audited(source: SourceSpec) -> AuditedSource:
@@ -86,9 +101,15 @@ def _tables(opened: AuditedLink) -> Sequence[TableId]:
 
 def _audit_safely(opened: AuditedLink, table: TableId) -> TableFindings:
     try:
-        return _audit(opened, table)
+        opened.pace.require_time()
+        if (left := opened.pace.seconds_left) is not None:
+            opened.source.limit(max(1, min(opened.audit.query_seconds, math.ceil(left))))
+        found = _audit(opened, table)
     except PenstockError as error:
-        return TableFindings(str(table), "failed", why=f"{error.message}; what to do: {error.hint}")
+        found = TableFindings(str(table), "failed", why=f"{error.message}; what to do: {error.hint}")
+    if found.state in {"failed", "lagging"} and opened.pace.is_over:
+        return TableFindings(str(table), NOT_REACHED, why=OUT_OF_TIME)
+    return found
 
 
 def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
@@ -106,11 +127,11 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
         return TableFindings(str(table), "different", Score(0.0, 0.0, 0.0), why=f"{side} {_NO_SUCH}")
     excluded = _excluded(opened.audit, opened.link, table)
     known = replace(known, overflow=opened.link.overflow)
-    plan = plan_table(schema, known, (opened.source.dialect, opened.target.dialect), excluded)
+    dialects = (opened.source.dialect, opened.target.dialect)
+    plan = plan_table(schema, known, dialects, excluded, where=opened.audit.condition(table))
     if plan.source is not None:
         plan = replace(plan, source=replace(plan.source, rows=opened.source.rows_of(schema)))
-    databases = Databases(opened.source, opened.target)
-    found = audit_table(str(table), databases, plan, opened.bounds, lambda: _await_target(opened, table))
+    found = audit_table(str(table), opened.databases(), plan, opened.bounds, lambda: _await_target(opened, table))
     if known.out_of_range:
         note = f"{known.out_of_range} values became others as `overflow` of the link says, and are compared as such"
         found = replace(found, why="; ".join(part for part in (found.why, note) if part))
@@ -118,7 +139,7 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
 
 
 def _await_target(opened: AuditedLink, table: TableId) -> str:
-    if why := opened.progress.await_passed(opened.source.position, opened.audit.wait_seconds):
+    if why := opened.progress.await_passed(opened.source.position, opened.wait_seconds):
         return why
     opened.target.renew()
     if table in opened.state.waiting():

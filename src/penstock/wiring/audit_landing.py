@@ -20,7 +20,7 @@ from penstock.core.audit.table_plan import KnownTarget, plan_table
 from penstock.core.errors import PenstockError
 from penstock.links.audit.compare import Pair
 from penstock.links.audit.settle import settle
-from penstock.links.audit.table import Databases, audit_table
+from penstock.links.audit.table import audit_table
 from penstock.wiring.audited_link import treatments
 from penstock.wiring.sink_kinds.table import landing_kind
 
@@ -111,9 +111,8 @@ class LandingStage:
         elif why:
             found = TableFindings(table, "lagging", why=why)
         else:
-            self._pair = Pair(opened.source, opened.target, plan.source, plan.target)
-            databases = Databases(opened.source, opened.target)
-            found = audit_table(table, databases, plan, opened.bounds, self._await)
+            self._pair = Pair(opened.source, opened.target, plan.source, plan.target, opened.pace)
+            found = audit_table(table, opened.databases(), plan, opened.bounds, self._await)
         if fault:
             why = "; ".join(part for part in (found.why, fault) if part)
             return replace(found, state="different", why=why)
@@ -124,7 +123,8 @@ class LandingStage:
         (counts,) = self._opened.target.fetch(lacking_query(self._kind.zone, landed))
         lacked = {column.name for column, rows in zip(landed.columns, counts, strict=True) if rows}
         dialects = (self._opened.source.dialect, self._opened.target.dialect)
-        plan = plan_table(self._schema, KnownTarget(landed, "hard"), dialects, self._excluded(lacked))
+        where = self._opened.audit.condition(self._table)
+        plan = plan_table(self._schema, KnownTarget(landed, "hard"), dialects, self._excluded(lacked), where=where)
         if plan.source is None or plan.target is None:
             return plan
         source = replace(plan.source, rows=self._opened.source.rows_of(self._schema))
@@ -141,4 +141,4 @@ class LandingStage:
 
     def _await(self) -> str:
         opened = self._opened
-        return opened.progress.await_passed(opened.source.position, opened.audit.wait_seconds)
+        return opened.progress.await_passed(opened.source.position, opened.wait_seconds)

@@ -17,7 +17,7 @@ from penstock.links.audit.compare import Pair
 from penstock.links.audit.files_stage import FilesStage
 from penstock.links.audit.last_messages import read_last_messages
 from penstock.links.audit.settle import settle
-from penstock.links.audit.table import Databases, audit_table
+from penstock.links.audit.table import audit_table
 from penstock.links.audit.table_changes import TableChanges
 from penstock.links.audit.told_table import ToldTables
 from penstock.links.audit.topic_stage import TopicStage
@@ -164,10 +164,10 @@ class _StageAudit:
             return TableFindings(table, "not compared", not_compared=plan.not_compared, why=plan.refusal)
         if why:
             return self._with_faults(TableFindings(table, "lagging", why=why))
-        self._pair = Pair(self._opened.source, self._database, plan.source, plan.target)
+        self._pair = Pair(self._opened.source, self._database, plan.source, plan.target, self._opened.pace)
         if self._changes.is_partial:
             return self._with_faults(TableFindings(table, "not compared", why=_PARTIAL))
-        databases = Databases(self._opened.source, self._database)
+        databases = self._opened.databases(self._database)
         return self._with_faults(audit_table(table, databases, plan, self._opened.bounds, self._await))
 
     def _plan(self, reasons: Mapping[str, str]) -> TablePlan:
@@ -179,7 +179,8 @@ class _StageAudit:
             return named or reasons.get(column, "")
 
         dialects = (self._opened.source.dialect, self._changes.folded.dialect)
-        plan = plan_table(schema, KnownTarget(schema, "hard"), dialects, why)
+        where = self._opened.audit.condition(schema.table)
+        plan = plan_table(schema, KnownTarget(schema, "hard"), dialects, why, where=where)
         if plan.source is None or plan.target is None:
             return plan
         source = replace(plan.source, rows=self._opened.source.rows_of(schema))
@@ -187,7 +188,7 @@ class _StageAudit:
 
     def _await(self) -> str:
         opened = self._opened
-        return opened.progress.await_passed(opened.source.position, opened.audit.wait_seconds, self.name)
+        return opened.progress.await_passed(opened.source.position, opened.wait_seconds, self.name)
 
     def _with_faults(self, found: TableFindings) -> TableFindings:
         """A stage that holds what nobody of the pipeline wrote is wrong, whatever its rows are."""

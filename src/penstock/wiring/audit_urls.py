@@ -51,21 +51,28 @@ class TableAt:
     password: str = field(default="", repr=False)
 
 
-def audit_urls(
-    source: TableAt, target: TableAt, bounds: Bounds, *, key: tuple[str, ...] = (), form: HashForm = "sha256"
-) -> AuditReport:
+@dataclass(frozen=True, slots=True)
+class HowCompared:
+    """By what rows are matched and hashed, and which count, in the source's SQL; see `plan_found`."""
+
+    key: tuple[str, ...] = ()
+    form: HashForm = "sha256"
+    where: str = ""
+
+
+def audit_urls(source: TableAt, target: TableAt, bounds: Bounds, how: HowCompared = HowCompared()) -> AuditReport:
     """Compare two tables, that may be written to meanwhile: rows that differ are looked at again.
 
     Raises UsageError for URLs and tables that are not understood, and what connecting and reading raises.
     """
     began, began_at_ms = time.monotonic(), time.time_ns() // 1_000_000
     with ExitStack() as stack:
-        sides = [_open(each, stack) for each in (source, target)]
-        for side in sides:
-            side.renew()
-        mine, theirs = (_find(*both) for both in zip(sides, (source, target), strict=True))
-        plan = plan_found(mine, theirs, key, form)
-        found = audit_table(str(source.table), Databases(*sides), plan, bounds, lambda: "")
+        databases = Databases(_open(source, stack), _open(target, stack))
+        databases.source.renew()
+        databases.target.renew()
+        mine, theirs = _find(databases.source, source), _find(databases.target, target)
+        plan = plan_found(mine, theirs, how.key, how.form, where=how.where)
+        found = audit_table(str(source.table), databases, plan, bounds, lambda: "")
     seconds = time.monotonic() - began
     findings = replace(found, seconds=seconds)
     places = (_place(source), _place(target))

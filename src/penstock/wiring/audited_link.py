@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.transforms.column_patterns import ColumnPatterns
 from penstock.links.audit.compare import Bounds
+from penstock.links.audit.table import Databases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.core.audit.findings import RowKey, TableFindings
     from penstock.core.tables import TableId
     from penstock.links.audit.lake_target import LakeTargetState
+    from penstock.links.audit.pace import Pace
     from penstock.links.audit.target_state import TargetState
     from penstock.ports.audited import AuditedDatabase, AuditedSource
     from penstock.wiring.audit_progress import LinkProgress
@@ -26,7 +28,7 @@ _SUSPECTS_MIN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class AuditedLink:
-    """What is open while a link is audited. `stopped` says of tables why they do not go on."""
+    """What is open while a link is audited, and how fast. `stopped` says of tables why they do not go on."""
 
     spec: PipelineSpec
     audit: AuditSpec
@@ -36,12 +38,24 @@ class AuditedLink:
     state: TargetState | LakeTargetState
     progress: LinkProgress
     stopped: Mapping[str, str]
+    pace: Pace
 
     @property
     def bounds(self) -> Bounds:
         """How tables are cut, and how much is looked at."""
         audit = self.audit
-        return Bounds(audit.partition_size, audit.hashes, max(_SUSPECTS_MIN, audit.rows_max), audit.rows_max)
+        rows_max = (max(_SUSPECTS_MIN, audit.rows_max), audit.rows_max)
+        return Bounds(audit.partition_size, audit.hashes, *rows_max, audit.float_tolerance)
+
+    def databases(self, target: AuditedDatabase | None = None) -> Databases:
+        """The source, and `target` or the link's own."""
+        return Databases(self.source, target or self.target, self.pace)
+
+    @property
+    def wait_seconds(self) -> float:
+        """For how long a target that is behind is waited for."""
+        left = self.pace.seconds_left
+        return self.audit.wait_seconds if left is None else max(0.0, min(self.audit.wait_seconds, left))
 
 
 def treatments(link: LinkSpec) -> list[tuple[str, ColumnPatterns]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from penstock.adapters.state.audit_results import open_audit_results
@@ -27,6 +28,14 @@ _TOLD_TABLES = 20
 def open_results(spec: PipelineSpec) -> SqlAuditResults:
     """What is remembered of the pipeline's audits."""
     return open_audit_results(state_url(spec), spec.pipeline)
+
+
+def last_reached(spec: PipelineSpec, name: str, audit: AuditSpec) -> Mapping[str, int]:
+    """See AuditResults, of an audit whose time may be over before its last table; of others nobody asks."""
+    if audit.seconds_max is None:
+        return {}
+    with closing(open_results(spec)) as results:
+        return results.last_reached(name)
 
 
 def named_audits(spec: PipelineSpec) -> Mapping[str, AuditSpec]:
@@ -68,7 +77,8 @@ def overdue_audits(
 def results_of(name: str, report: AuditReport) -> Sequence[AuditResult]:
     """What is kept of `report`, the audit as a whole first."""
     tables = [_result(name, report, table) for table in report.tables]
-    state = "below" if report.below else "unknown" if report.unknown else "passed"
+    unknown = "unfinished" if report.is_only_unfinished else "unknown"
+    state = "below" if report.below else unknown if report.unknown else "passed"
     whole = AuditResult(
         name,
         WHOLE,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from penstock.core.snapshots import Status
-from penstock.ports.audit_results import WHOLE
+from penstock.ports.audit_results import NOT_REACHED, WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -196,6 +196,9 @@ def _audit_problems(status: PipelineStatus) -> Iterator[Problem]:
             yield Problem("error", subject, f"its audit failed, so nobody knows whether it is right: {each.why}", hint)
         elif each.state == "lagging":
             hint = "see what the target waits for: penstock status FILE; then audit again: penstock audit FILE"
+            yield Problem("warning", subject, f"its last audit came to no result: {each.why}", hint)
+        elif each.state == NOT_REACHED:
+            hint = "the next run begins with it; give the audit more `seconds_max` if that is too late"
             yield Problem("warning", subject, f"its last audit came to no result: {each.why}", hint)
         elif each.table == WHOLE and each.why:
             yield Problem("warning", subject, each.why, "audit again when that is put right: penstock audit FILE")

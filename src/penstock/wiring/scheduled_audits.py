@@ -17,7 +17,7 @@ from penstock.config.secrets import secret
 from penstock.core.errors import PenstockError
 from penstock.ports.audit_results import WHOLE, AuditResult
 from penstock.wiring.audit import run_audit
-from penstock.wiring.audits import named_audits, open_results, results_of, send_alert
+from penstock.wiring.audits import last_reached, named_audits, open_results, results_of, send_alert
 from penstock.wiring.background_thread import BackgroundThread
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ScheduledAudits(BackgroundThread):
     def _audited(self, name: str, audit: AuditSpec) -> Sequence[AuditResult]:
         began_at_ms = _now_ms()
         try:
-            report = run_audit(self._spec, audit, lambda _: None)
+            report = run_audit(self._spec, audit, lambda _: None, last_reached=last_reached(self._spec, name, audit))
         except PenstockError as error:
             _log.error("audit failed", audit=name, error=error.message, hint=error.hint)
             why = f"{error.message}; what to do: {error.hint}"
@@ -97,7 +97,7 @@ def seconds_until(newest: Mapping[str, AuditResult], name: str, audit: AuditSpec
     last, every = newest.get(name), audit.every or 0
     if last is None:
         return 0.0
-    period = every if last.state in {"passed", "below"} else min(every, _AGAIN_SECONDS)
+    period = every if last.state in {"passed", "below", "unfinished"} else min(every, _AGAIN_SECONDS)
     # A clock that went back must not put audits off for longer than a period.
     return min(period, (last.began_at_ms - now_ms) / 1000 + period)
 

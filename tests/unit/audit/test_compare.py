@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -11,8 +13,13 @@ import pytest
 from penstock.adapters.duckdb.audited import AuditedDuckdb
 from penstock.core.audit.dialects import DUCKDB
 from penstock.core.audit.findings import score_of
+from penstock.core.audit.scores import Score
 from penstock.core.audit.side import AuditColumn, AuditSide, Cut
+from penstock.core.audit.table_plan import TablePlan
+from penstock.core.errors import UnavailableError
 from penstock.links.audit.compare import Bounds, Pair, compare
+from penstock.links.audit.pace import Pace
+from penstock.links.audit.table import Databases, audit_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,6 +73,55 @@ def test_rows_with_the_same_key_and_without_one_are_found_too(tmp_path: Path) ->
         ("7",): (1, 2),
         (None,): (0, 1),
     }
+
+
+def test_a_paced_audit_finds_the_same_some_partitions_a_second(tmp_path: Path) -> None:
+    changed = [-1200, 0, 1400]
+    whole = Pair(_open(tmp_path, "mine"), _open(tmp_path, "theirs", [], changed), _side("integer"), _side("integer"))
+    paced = replace(whole, pace=Pace(partitions_per_second=4))
+    bounds = Bounds(partition_size=500)
+
+    began = time.monotonic()
+    found = compare(paced, bounds)
+
+    # Of 6 partitions 4 are read in the first second, 2 in the next one.
+    assert time.monotonic() - began >= 2
+    assert found == compare(whole, bounds)
+
+
+@pytest.mark.parametrize("cut", ["integer", "hash"])
+def test_nothing_is_asked_once_the_time_is_over(tmp_path: Path, cut: Cut) -> None:
+    sides = (_open(tmp_path, "mine"), _open(tmp_path, "theirs"))
+    pair = Pair(*sides, _side(cut), _side(cut), Pace(ends_at=time.monotonic()))
+
+    with pytest.raises(UnavailableError, match="time was over"):
+        compare(pair, Bounds())
+
+
+def test_floats_within_the_tolerance_are_equal_and_texts_are_not(tmp_path: Path) -> None:
+    columns = (AuditColumn("id", "integer"), AuditColumn("x", "float"), AuditColumn("name", "text"))
+    side = AuditSide(DUCKDB, "t", columns, columns[:1], "integer")
+    rows = {
+        "mine": "(1, 1.0, 'a'), (2, 100.0, 'a'), (3, 5.0, 'a'), (4, NULL, 'a'), (5, 0.1, 'a')",
+        "theirs": "(1, 1.0000001, 'a'), (2, 101.0, 'a'), (3, 5.0000001, 'b'), (4, 0.0, 'a'), (5, 0.1, 'a')",
+    }
+    for name, values in rows.items():
+        with duckdb.connect(str(tmp_path / name)) as connection:
+            connection.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {values}) AS r(id, x, name)")
+            connection.execute("ALTER TABLE t ALTER x TYPE DOUBLE")
+    mine, theirs = (AuditedDuckdb(tmp_path / name, tmp_path / "nobody.json") for name in rows)
+
+    exact, tolerant = (
+        audit_table(
+            "s.t", Databases(mine, theirs), TablePlan(side, side), Bounds(float_tolerance=tolerance), lambda: ""
+        )
+        for tolerance in (0.0, 1e-6)
+    )
+
+    assert [row.key for row in exact.rows] == [("1",), ("2",), ("3",), ("4",)]
+    assert [row.key for row in tolerant.rows] == [("2",), ("3",), ("4",)]
+    assert tolerant.rows[0].columns == {"x": ("100.0", "101.0")}
+    assert (tolerant.score, tolerant.wrong_rows) == (Score(2 / 8, 2 / 8, 2 / 8), 3)
 
 
 def _open(home: Path, name: str, gone: list[int] | None = None, other: list[int] | None = None) -> AuditedDuckdb:

@@ -233,7 +233,7 @@ links:
             "line 1: sources.0.publish_interval_ms: should be a whole number",
         ),
         ("sources: [{name: f, kind: oracle}]\n", "line 1: sources.0.kind: should be"),
-        ("audits: [{}]\n", "line 1: audits.0: missing key source"),
+        ("audits: [{where: {shop.*: a = 1}}]\n", "line 1: audits.0.where.shop.*"),
         (
             "audits: [{every: 59s}]\n",
             "line 1: audits.0.every: should be a whole number and a unit, from 60s or 1m to 90d",

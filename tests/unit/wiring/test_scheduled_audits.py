@@ -63,6 +63,18 @@ def test_an_audit_that_could_not_tell_is_due_again_in_ten_minutes() -> None:
     assert [until(state=state) for state in ("passed", "below", "unknown", "failed")] == [86_400, 86_400, 600, 600]
 
 
+def test_an_audit_whose_time_was_over_goes_on_at_its_next_time() -> None:
+    late = TableFindings("shop.late", "not reached")
+    unread = TableFindings("shop.unread", "failed")
+    states = [
+        results_of(LINK, replace(BELOW, tables=tables))[0].state
+        for tables in [(USERS, late), (USERS, late, unread), (ORDERS, late)]
+    ]
+
+    assert states == ["unfinished", "unknown", "below"]
+    assert until(state="unfinished") == 86_400
+
+
 def test_a_clock_that_went_back_puts_no_audit_off_for_longer_than_its_period() -> None:
     assert until(began_at_ms=NOW_MS + 300 * DAY_MS) == 86_400
 

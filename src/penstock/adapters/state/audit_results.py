@@ -11,10 +11,10 @@ from penstock.adapters.state.database import transaction
 from penstock.adapters.state.migrate import open_current
 from penstock.adapters.state.tables import AUDIT_RESULTS
 from penstock.adapters.state.upserts import upsert
-from penstock.ports.audit_results import RESULTS_MAX, WHOLE, AuditResult
+from penstock.ports.audit_results import NOT_REACHED, RESULTS_MAX, WHOLE, AuditResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import Connection, Engine, Row
 
@@ -60,6 +60,15 @@ class SqlAuditResults:
         with transaction(self._engine) as connection:
             rows = connection.execute(wanted).all()
         return sorted((_result(row) for row in rows), key=lambda each: (each.audit, each.table))
+
+    def last_reached(self, audit: str) -> Mapping[str, int]:
+        """See ports/audit_results.AuditResults."""
+        columns = AUDIT_RESULTS.c
+        wanted = select(columns.table_name, func.max(columns.began_at_ms)).where(
+            columns.pipeline == self._pipeline, columns.audit == audit, columns.state != NOT_REACHED
+        )
+        with transaction(self._engine) as connection:
+            return {row[0]: row[1] for row in connection.execute(wanted.group_by(columns.table_name))}
 
     def history(self, audit: str, table: str) -> Sequence[AuditResult]:
         """See ports/audit_results.AuditResults."""

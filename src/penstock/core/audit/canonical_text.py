@@ -16,6 +16,7 @@ table are the same: what a DECIMAL's scale is, both sides must agree on.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, assert_never
 
 from penstock.core.tables import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from penstock.core.audit.dialects import AuditDialect, Kind
 
 _DATES = frozenset({"date", "datetime", "timestamp"})
+_FLOAT = re.compile(r"(-?)(\d+)e(-?\d+)")
 
 
 def kind_of(type_: ColumnType) -> Kind | None:  # noqa: C901, PLR0911 - one return per member of the union
@@ -70,6 +72,14 @@ def kind_of(type_: ColumnType) -> Kind | None:  # noqa: C901, PLR0911 - one retu
             return None
         case _:
             assert_never(type_)
+
+
+def read_float(text: str) -> float | None:
+    """Return what the canonical text of a float says; None for a value that is no number."""
+    if text == "0":
+        return 0.0
+    found = _FLOAT.fullmatch(text)
+    return float(f"{found[1]}0.{found[2]}e{found[3]}") if found else None
 
 
 def has_any_text(kind: Kind) -> bool:

@@ -18,7 +18,7 @@ Hashes: TypeAlias = tuple[str, ...]
 """Of the rows with one key, sorted: more than one where a key is there several times."""
 RowState: TypeAlias = Literal["missing", "extra", "different"]
 Stage: TypeAlias = Literal["topic", "files", "landing", "target"]
-TableState: TypeAlias = Literal["equal", "different", "lagging", "not compared", "failed"]
+TableState: TypeAlias = Literal["equal", "different", "lagging", "not compared", "not reached", "failed"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.audit.canonical_text import kind_of
+from penstock.core.audit.conditions import translate_condition
 from penstock.core.audit.findings import NotCompared
 from penstock.core.audit.side import AuditColumn, AuditSide, Cut
 from penstock.core.audit.table_plan import TablePlan
@@ -90,8 +91,13 @@ def columns_of(schema: TableSchema) -> tuple[FoundColumn, ...]:
     )
 
 
-def plan_found(source: FoundTable, target: FoundTable, key: Sequence[str] = (), form: HashForm = "sha256") -> TablePlan:
-    """Choose what is compared, by `key`, else by the primary key of either, else by all columns together."""
+def plan_found(
+    source: FoundTable, target: FoundTable, key: Sequence[str] = (), form: HashForm = "sha256", *, where: str = ""
+) -> TablePlan:
+    """Choose what is compared, by `key`, else by the primary key of either, else by all columns together.
+
+    `where` is a condition on the rows that count, in the source's SQL. Raises UsageError as `translate_condition`.
+    """
     theirs = {column.name.casefold(): column for column in target.columns}
     pairs: list[tuple[FoundColumn, FoundColumn]] = []
     left_out: list[NotCompared] = []
@@ -114,6 +120,8 @@ def plan_found(source: FoundTable, target: FoundTable, key: Sequence[str] = (), 
         refusal = f"the key has {', '.join(unknown)}, which is not compared" if pairs else "no column can be compared"
         return TablePlan(None, None, tuple(left_out), refusal)
     chosen = [keyed[name] for name in names]
+    written = {name: (mine.name, other.name) for name, (mine, other) in keyed.items()}
+    conditions = translate_condition(where, (source.dialect, target.dialect), written)
     sides = [
         AuditSide(
             table.dialect,
@@ -122,6 +130,7 @@ def plan_found(source: FoundTable, target: FoundTable, key: Sequence[str] = (), 
             tuple(_audited(pair[place]) for pair in chosen),
             _cut(chosen),
             form,
+            conditions[place],
         )
         for place, table in enumerate((source, target))
     ]

@@ -174,10 +174,14 @@ def ranges_of(partitions: Iterable[int], width: int) -> list[KeyRange]:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """How wide partitions are, and of how many equal parts each is: the signatures of parts are asked for."""
+    """How wide partitions are, and of how many equal parts each is: the signatures of parts are asked for.
+
+    `numbers` are all partitions with rows; None where hashes are cut, whose partitions no index finds.
+    """
 
     width: int
     parts: int
+    numbers: range | None = None
 
     @property
     def part_width(self) -> int:
@@ -188,9 +192,11 @@ class Cuts:
 def number_cuts(extremes: Sequence[tuple[str | None, str | None]], size: int, partitions_max: int) -> Cuts:
     """Cut a whole number: partitions of `size`, or more where there would be too many, with parts as there is room."""
     found = [int(each) for pair in extremes for each in pair if each is not None]
-    span = max(found) - min(found) + 1 if found else 1
+    low, high = (min(found), max(found)) if found else (0, 0)
+    span = high - low + 1
     width = max(size, -(-span // partitions_max))
-    return Cuts(width, _parts(width, partitions_max * _SIGNATURES_PER_PARTITION // (-(-span // width))))
+    parts = _parts(width, partitions_max * _SIGNATURES_PER_PARTITION // (-(-span // width)))
+    return Cuts(width, parts, range(low // width, high // width + 1))
 
 
 def hash_cuts(rows: int, size: int, partitions_max: int) -> Cuts:

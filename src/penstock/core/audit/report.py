@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from penstock.core.audit.findings import StagesFound, TableFindings
 
-_UNKNOWN = frozenset({"lagging", "failed"})
+_UNKNOWN = frozenset({"lagging", "not reached", "failed"})
 """States of a table of which nothing can be said."""
 
 
@@ -41,8 +41,13 @@ class AuditReport:
 
     @property
     def unknown(self) -> tuple[TableFindings, ...]:
-        """The tables of which nothing can be said, though they were to be compared: they lag, or could not be read."""
+        """The tables of which nothing can be said, though they were to be compared: they lag, or were not read."""
         return tuple(table for table in self.tables if _UNKNOWN & {table.state, *_stage_states(table)})
+
+    @property
+    def is_only_unfinished(self) -> bool:
+        """Whether of all that is unknown nothing is amiss but that the time was over."""
+        return bool(self.unknown) and all(table.state == "not reached" for table in self.unknown)
 
     @property
     def wrong_between(self) -> tuple[TableFindings, ...]:

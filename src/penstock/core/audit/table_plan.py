@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.core.audit.canonical_text import kind_of
+from penstock.core.audit.conditions import translate_condition
 from penstock.core.audit.findings import NotCompared
 from penstock.core.audit.held_values import AS_IT_IS, held_value
 from penstock.core.audit.side import AuditColumn, AuditSide, Cut
@@ -16,7 +17,7 @@ from penstock.core.warehouse.columns import DELETED_AT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.core.audit.dialects import AuditDialect, HashForm
+    from penstock.core.audit.dialects import AuditDialect
     from penstock.core.tables import Column, ColumnType, TableSchema
     from penstock.core.warehouse.load_plan import Deletes, Overflow
 
@@ -57,9 +58,13 @@ def plan_table(
     known: KnownTarget,
     dialects: tuple[AuditDialect, AuditDialect],
     excluded: Callable[[str], str],
-    form: HashForm = "sha256",
+    *,
+    where: str = "",
 ) -> TablePlan:
-    """Choose what is compared. `excluded` says why the config leaves a column out, "" if it does not."""
+    """Choose what is compared. `excluded` says why the config leaves a column out, "" if it does not.
+
+    `where` is a condition on the rows that count, in the source's SQL. Raises UsageError as `translate_condition`.
+    """
     if not schema.key:
         return TablePlan(None, None, refusal="it has no primary key, so its target is a log of its changes")
     theirs = {column.name.casefold(): column for column in known.schema.columns}
@@ -81,8 +86,9 @@ def plan_table(
         if name in left_out:
             refusal = f"its key has the column {name}, which is not compared: {left_out[name].why}"
             return TablePlan(None, None, not_compared, refusal)
-    sides = _sides(schema, known, dialects, pairs, form)
-    return TablePlan(*sides, not_compared)
+    names = {mine.name.casefold(): (mine.name, other.name) for mine, other in pairs}
+    conditions = translate_condition(where, dialects, names)
+    return TablePlan(*_sides(schema, known, dialects, pairs, conditions), not_compared)
 
 
 def _why_not(
@@ -129,7 +135,7 @@ def _sides(
     known: KnownTarget,
     dialects: tuple[AuditDialect, AuditDialect],
     pairs: list[tuple[Column, Column]],
-    form: HashForm,
+    conditions: tuple[str, str],
 ) -> tuple[AuditSide, AuditSide]:
     mine, theirs = dialects
     table, cut = schema.table, _cut(schema)
@@ -138,14 +144,13 @@ def _sides(
         for column, _ in pairs
     }
     others = {column.name: _audited(column, other.name) for column, other in pairs}
-    where = f"{theirs.quoted(DELETED_AT.name)} IS NULL" if known.deletes == "soft" else ""
-    source_rows = mine.quoted(table.schema, table.name)
-    target_rows = theirs.quoted(table.schema, table.name)
+    living = [f"{theirs.quoted(DELETED_AT.name)} IS NULL"] if known.deletes == "soft" else []
+    where = " AND ".join([*living, *([conditions[1]] if conditions[1] else [])])
+    rows = [dialect.quoted(table.schema, table.name) for dialect in dialects]
+    keys = [tuple(side[name] for name in schema.key) for side in (columns, others)]
     return (
-        AuditSide(mine, source_rows, tuple(columns.values()), tuple(columns[name] for name in schema.key), cut, form),
-        AuditSide(
-            theirs, target_rows, tuple(others.values()), tuple(others[name] for name in schema.key), cut, form, where
-        ),
+        AuditSide(mine, rows[0], tuple(columns.values()), keys[0], cut, where=conditions[0]),
+        AuditSide(theirs, rows[1], tuple(others.values()), keys[1], cut, where=where),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -23,6 +23,7 @@ from penstock.core.audit.queries import (
     rows_query,
     signature_query,
 )
+from penstock.links.audit.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,33 +48,40 @@ _NOTHING: Final = Signature(0, (0, 0, 0, 0))
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A table on both sides, and the databases that it is in."""
+    """A table on both sides, the databases that it is in, and how fast they may be read."""
 
     source: AuditedDatabase
     target: AuditedDatabase
     source_side: AuditSide
     target_side: AuditSide
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How a table is cut and how much is looked at: rows of a partition, MinHash values, rows looked at, rows named."""
+    """How a table is cut and how much is looked at: rows of a partition, MinHash values, rows looked at, rows named.
+
+    Floats that differ by a smaller share of the greater one than `float_tolerance` are called equal.
+    """
 
     partition_size: int = 10_000
     k: int = 16
     suspects_max: int = 10_000
     rows_max: int = 1000
+    float_tolerance: float = 0.0
 
 
 def compare(pair: Pair, bounds: Bounds) -> Comparison:
-    """Compare the two sides as they are in the databases' snapshots. Raises what their `fetch` does.
+    """Compare the two sides as they are in the databases' snapshots.
+
+    Raises what their `fetch` does, and UnavailableError when the time is over.
 
     One scan of each side tells which partitions differ, and in which of their parts,
     whose rows are read. Partitions with more rows than may be looked at get MinHash
     values, which tell how alike they are; so do all that differ, by the classic form.
     """
     cuts = _cuts(pair, bounds)
-    fine = _signatures(pair, cuts.part_width, None)
+    fine = _scan(pair, cuts)
     found = _both(*(merge_parts({number: both[side] for number, both in fine.items()}, cuts.parts) for side in (0, 1)))
     differing = {number: both for number, both in found.items() if not both[0].equals(both[1])}
     suspects, not_narrowed = _narrow(pair, cuts, fine, differing, bounds.suspects_max)
@@ -95,6 +103,18 @@ def _cuts(pair: Pair, bounds: Bounds) -> Cuts:
         return hash_cuts(rows, bounds.partition_size, PARTITIONS_MAX)
     extremes = [database.fetch(extremes_query(side))[0] for database, side in sides]
     return number_cuts([(low, high) for low, high in extremes], bounds.partition_size, PARTITIONS_MAX)
+
+
+def _scan(pair: Pair, cuts: Cuts) -> dict[int | None, tuple[Signature, Signature]]:
+    """Return both sides' signatures of all parts: in one scan of each side, or some partitions a second."""
+    at_once = pair.pace.partitions_per_second
+    if at_once is None or cuts.numbers is None:
+        return _signatures(pair, cuts.part_width, None)
+    found = _signatures(pair, cuts.part_width, [None], cuts.width)
+    for start in range(0, len(cuts.numbers), at_once):
+        with pair.pace.for_a_second():
+            found |= _signatures(pair, cuts.part_width, cuts.numbers[start : start + at_once], cuts.width)
+    return found
 
 
 def _signatures(
@@ -133,6 +153,7 @@ def _minima_of(within: Within, k: int, side: AuditSide) -> str:
 
 def _fetch(pair: Pair, query: Callable[[AuditSide], str]) -> tuple[Rows, Rows]:
     """Ask both sides at once: each is a server or a file of its own, and in a snapshot of its own."""
+    pair.pace.require_time()
     with ThreadPoolExecutor(1) as other:
         theirs = other.submit(pair.target.fetch, query(pair.target_side))
         mine = pair.source.fetch(query(pair.source_side))

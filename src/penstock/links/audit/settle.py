@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from penstock.core.audit.canonical_text import read_float
 from penstock.core.audit.findings import DivergentRow, row_state
 from penstock.core.audit.queries import (
     VALUE_PARTS,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.core.audit.findings import Hashes, RowKey, Suspect
-    from penstock.core.audit.side import AuditSide
+    from penstock.core.audit.side import AuditColumn, AuditSide
     from penstock.links.audit.compare import Pair
     from penstock.ports.audited import AuditedDatabase
 
@@ -59,7 +60,7 @@ def settle(pair: Pair, suspects: Sequence[Suspect], await_target: Callable[[], s
     """Look at `suspects` again.
 
     `await_target` waits until the target has passed the place at which the source
-    was last renewed, and says why it has not ("" if it has).
+    was last renewed, and says why it has not ("" if it has). Raises what `compare` does.
     """
     looks = dict.fromkeys((suspect.key for suspect in suspects), 0)
     open_ = {suspect.key: suspect for suspect in suspects}
@@ -67,6 +68,7 @@ def settle(pair: Pair, suspects: Sequence[Suspect], await_target: Callable[[], s
     for number in range(_ROUNDS_MAX):
         if not open_:
             break
+        pair.pace.require_time()
         if number:
             time.sleep(_PAUSE_SECONDS)
         if why := await_target():
@@ -107,7 +109,7 @@ def _differing(
         if row[start : start + VALUE_PARTS] != other[start : start + VALUE_PARTS]:
             values = read_value(row, key, place), read_value(other, key, place)
             if values[0] != values[1]:
-                found[column.name] = (_shown(*values[0]), _shown(*values[1]))
+                found[column.name] = (_shown(column, *values[0]), _shown(column, *values[1]))
     return found
 
 
@@ -133,7 +135,10 @@ def _hashes_now(database: AuditedDatabase, side: AuditSide, known: Mapping[RowKe
     return now
 
 
-def _shown(text: str | None, rest: str | None) -> str | None:
+def _shown(column: AuditColumn, text: str | None, rest: str | None) -> str | None:
+    if column.kind == "float" and text is not None:
+        number = read_float(text)
+        return text if number is None else repr(number)
     return text if rest is None else f"{text}... ({rest.partition(' ')[0]} characters)"
 
 

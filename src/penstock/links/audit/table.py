@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.core.audit.findings import TableFindings, score_of
 from penstock.core.audit.repair import repair_key
 from penstock.core.audit.scores import Score
 from penstock.links.audit.compare import Bounds, Pair, compare
+from penstock.links.audit.pace import Pace
 from penstock.links.audit.settle import describe_rows, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.core.audit.findings import Comparison
+    from penstock.core.audit.findings import Comparison, Suspect
     from penstock.core.audit.table_plan import TablePlan
     from penstock.links.audit.settle import LookedAt
     from penstock.ports.audited import AuditedDatabase
@@ -22,10 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Databases:
-    """Where the source and the target are."""
+    """Where the source and the target are, and how fast they may be read."""
 
     source: AuditedDatabase
     target: AuditedDatabase
+    pace: Pace = field(default_factory=Pace)
 
 
 def audit_table(
@@ -33,17 +36,38 @@ def audit_table(
 ) -> TableFindings:
     """Audit a table, of which the target has passed the place where the source was renewed.
 
-    `await_target` is as `settle` wants it. Raises what `fetch` does.
+    `await_target` is as `settle` wants it. Raises what `compare` does.
     """
     findings = TableFindings(table, "not compared", not_compared=plan.not_compared, why=plan.refusal)
     if plan.source is None or plan.target is None:
         return findings
     findings = replace(findings, key=tuple(column.name for column in plan.source.key))
     databases.target.renew()
-    pair = Pair(databases.source, databases.target, plan.source, plan.target)
+    pair = Pair(databases.source, databases.target, plan.source, plan.target, databases.pace)
     comparison = compare(pair, bounds)
     looked = settle(pair, comparison.suspects, await_target)
+    if bounds.float_tolerance:
+        looked = replace(looked, wrong=tuple(_beyond(pair, looked.wrong, bounds.float_tolerance)))
     return _judge(findings, comparison, looked, pair, bounds)
+
+
+def _beyond(pair: Pair, wrong: Sequence[Suspect], tolerance: float) -> Iterator[Suspect]:
+    """Yield the rows that differ in more than floats that are alike."""
+    kinds = {column.name: column.kind for column in pair.source_side.columns}
+    for suspect, row in zip(wrong, describe_rows(pair, wrong), strict=True):
+        alike = (kinds[name] == "float" and _is_close(*both, tolerance) for name, both in row.columns.items())
+        if row.state != "different" or not row.columns or not all(alike):
+            yield suspect
+
+
+def _is_close(text: str | None, other: str | None, tolerance: float) -> bool:
+    if text is None or other is None:
+        return False
+    try:
+        return math.isclose(float(text), float(other), rel_tol=tolerance)
+    except ValueError:
+        # Of what is no number the text is shown as databases compare it.
+        return False
 
 
 def _judge(
