@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self, cast
 from tests.unit.links.snapshot_source import TABLE
 
 from penstock.adapters.mysql.table_lock import LockedTable
+from penstock.core.mysql.types.text_rows import PrintedRows
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -42,10 +43,10 @@ def test_a_lock_ends_also_while_another_thread_reads_rows_over_its_connection() 
     connection = Connection()
     locked = LockedTable(cast("pymysql.Connection", connection), TABLE)
 
-    def rows() -> Generator[Sequence[tuple[bytes | None, ...]]]:
+    def rows() -> Generator[PrintedRows]:
         # As whoever closes it from elsewhere, while this runs.
         locked.close()
-        yield []
+        yield PrintedRows(())
 
     locked._rows = rows()
     next(locked._rows)

@@ -81,7 +81,7 @@ REFUSED: list[tuple[ColumnType, bytes]] = [
 
 @pytest.mark.parametrize(("type_", "printed", "value"), VALUES)
 def test_a_printed_value_arrives_as_it_is(type_: ColumnType, printed: bytes, value: object) -> None:
-    parsed = parse_values(type_, [printed, None])
+    parsed = parse_values(type_, pa.array([printed, None], pa.binary()))
 
     assert parsed.to_pylist() == [value, None]
     assert parsed.type == arrow_type(type_)
@@ -90,12 +90,12 @@ def test_a_printed_value_arrives_as_it_is(type_: ColumnType, printed: bytes, val
 @pytest.mark.parametrize(("type_", "printed"), REFUSED)
 def test_a_value_that_the_type_does_not_hold_is_refused(type_: ColumnType, printed: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        parse_values(type_, [printed])
+        parse_values(type_, pa.array([printed], pa.binary()))
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_every_double_comes_back_from_its_shortest_text(number: float) -> None:
-    parsed = parse_values(FloatType(64), [repr(number).encode()])[0].as_py()
+    parsed = parse_values(FloatType(64), pa.array([repr(number).encode()], pa.binary()))[0].as_py()
 
     assert parsed == number
     assert math.copysign(1, parsed) == math.copysign(1, number)
@@ -103,7 +103,7 @@ def test_every_double_comes_back_from_its_shortest_text(number: float) -> None:
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_every_float_comes_back_from_the_text_of_its_double(number: float) -> None:
-    parsed = parse_values(FloatType(32), [repr(number).encode()])
+    parsed = parse_values(FloatType(32), pa.array([repr(number).encode()], pa.binary()))
 
     assert parsed.equals(pa.array([number], pa.float32()))
 

@@ -7,7 +7,6 @@ log says of its rows before the copy is in the copy, and what comes behind is ne
 from __future__ import annotations
 
 import contextlib
-import itertools
 import secrets
 import time
 from dataclasses import dataclass
@@ -156,13 +155,11 @@ class BlackholeCopier:
     def _row(self, sql: str) -> list[bytes]:
         """Return the values of one row of a key as they are printed, none if there is no row."""
         try:
-            fetched = list(
-                itertools.chain.from_iterable(stream_rows(server_of(self._connection), self._connection, sql, 2))
-            )
+            fetched = list(stream_rows(server_of(self._connection), self._connection, sql, 2))
             ask(self._connection, "SET character_set_results = utf8mb4")
         except pymysql.err.MySQLError as error:
             raise explain(error, server_of(self._connection)) from error
-        return [value or b"" for value in fetched[0]] if fetched else []
+        return [value or b"" for value in fetched[0].row(0)] if fetched else []
 
     def _copy(self, chunk: _Copying, order: ChunkOrder, rows: int) -> tuple[int, float]:
         """Copy under a lock; return how many rows there were, and for how long it was held in milliseconds."""

@@ -13,6 +13,7 @@ from penstock.core.errors import PenstockError, UnavailableError, UnfitServerErr
 from penstock.core.sessions import mysql_query, mysql_statement, require_kept
 
 # Codes from 2000 to 2999 are the client's own: it could not connect, or lost the server.
+_BUFFER_BYTES = 256 << 10
 _CLIENT_ERRORS = range(CR.CR_ERROR_FIRST, 3000)
 # The driver has no names for these: MariaDB's ER_CONNECTION_KILLED, MySQL's ER_SERVER_OFFLINE_MODE and
 # ER_CLIENT_INTERACTION_TIMEOUT.
@@ -81,7 +82,12 @@ def connect(
 
 
 class _Connection(pymysql.Connection):
-    """A connection that knows where it leads."""
+    """A connection that knows where it leads, and gives away what has arrived of an answer."""
+
+    # pymysql's own, of which its type stubs do not know.
+    _rfile: Any
+    _sock: Any
+    _next_seq_id: int
 
     def __init__(self, server: MysqlServer, timeout_seconds: float, silence_seconds: float) -> None:
         """Connect and log in."""
@@ -103,6 +109,22 @@ class _Connection(pymysql.Connection):
             ssl_disabled=server.tls is None,
             auth_plugin_map=clear_text_plugins(server.tls),
         )
+        # Nothing has arrived before a question. More than pymysql's 8 KiB at once lets rows be read together.
+        self._rfile.close()
+        self._rfile = self._sock.makefile("rb", buffering=_BUFFER_BYTES)
+
+    def arrived(self) -> bytes:
+        """Return what has arrived of an answer, which is waited for where nothing has; nothing of a lost connection."""
+        try:
+            return b"" if self._rfile is None else self._rfile.peek()
+        except OSError:
+            # Whoever reads on hears of it.
+            return b""
+
+    def take(self, size: int, sequence: int) -> None:
+        """Take `size` bytes of what has arrived, whose last packet has the number `sequence`."""
+        self._rfile.read(size)
+        self._next_seq_id = (sequence + 1) % 256
 
 
 def ask(connection: pymysql.Connection, sql: str) -> list[tuple[Any, ...]]:
@@ -119,10 +141,15 @@ def ask(connection: pymysql.Connection, sql: str) -> list[tuple[Any, ...]]:
         raise explain(error, server_of(connection)) from error
 
 
+def buffered(connection: pymysql.Connection) -> _Connection:
+    """A connection that `connect` opened, whose answers may be read without pymysql."""
+    assert isinstance(connection, _Connection)  # noqa: S101 - all of them are opened above
+    return connection
+
+
 def server_of(connection: pymysql.Connection) -> MysqlServer:
     """Where a connection that `connect` opened leads, and as whom."""
-    assert isinstance(connection, _Connection)  # noqa: S101 - all of them are opened above
-    return connection.server
+    return buffered(connection).server
 
 
 def error_code(error: BaseException | None) -> int:

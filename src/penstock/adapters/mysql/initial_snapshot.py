@@ -38,6 +38,7 @@ from penstock.core.tables import TableId, TableSchema, UnsupportedType
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
+    from penstock.core.mysql.types.text_rows import PrintedRows
     from penstock.core.table_policy import TablePolicy
 
 SILENCE_SECONDS = 300.0
@@ -239,10 +240,10 @@ class MysqlInitialSnapshot:
                     self._done[(schema or said.default_schema).casefold(), name.casefold()].append(ddl)
         return self._done[table.schema.casefold(), table.name.casefold()]
 
-    def _batch(self, schema: TableSchema, fetched: Sequence[tuple[bytes | None, ...]], first: int) -> RowBatch:
+    def _batch(self, schema: TableSchema, fetched: PrintedRows, first: int) -> RowBatch:
         count, snapshot = len(fetched), self._snapshot
         arrays = []
-        for column, values in zip(schema.columns, zip(*fetched, strict=True), strict=True):
+        for column, values in zip(schema.columns, fetched.columns, strict=True):
             try:
                 arrays.append(parse_values(column.type, values, in_key=column.name in schema.key))
             except ValueError as error:

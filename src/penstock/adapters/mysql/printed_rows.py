@@ -1,4 +1,10 @@
-"""Rows as a SELECT prints them: every value as the bytes of its column."""
+"""Rows as a SELECT prints them: every value as the bytes of its column.
+
+pymysql takes rows apart value by value, which costs most of what a snapshot does. So
+of each stretch of the answer it reads the first row, with all that may be special
+about it (none, an error, 16 MiB and more, a wait), and the others are read from what
+has arrived by then: core/mysql/types/text_rows.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +15,14 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from penstock.adapters.mysql.catalog import quote, quote_table
-from penstock.adapters.mysql.connection import MysqlServer, ask, connect
+from penstock.adapters.mysql.connection import MysqlServer, ask, buffered, connect
 from penstock.core.errors import PenstockError
 from penstock.core.mysql.statements.describe import is_system_versioned
+from penstock.core.mysql.types.text_rows import PrintedRows, find_rows, read_rows
 from penstock.core.mysql.types.text_values import select_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterator
 
     from penstock.core.tables import TableId, TableSchema
 
@@ -31,15 +38,15 @@ def select_rows(schema: TableSchema) -> str:
 
 def stream_rows(
     server: MysqlServer, connection: pymysql.Connection, sql: str, batch_rows: int
-) -> Generator[Sequence[tuple[bytes | None, ...]]]:
-    """Yield printed rows, every value as bytes; a caller that stops early has the server stop too."""
+) -> Generator[PrintedRows]:
+    """Yield printed rows, at least one each time; a caller that stops early has the server stop too."""
     number = int(ask(connection, "SELECT CONNECTION_ID()")[0][0])
     cursor = connection.cursor(SSCursor)
     finished = False
     try:
         with _raw_values(connection):
             cursor.execute(sql)
-        while fetched := _fetch(cursor, batch_rows):
+        while fetched := _fetch(connection, cursor, batch_rows):
             yield fetched
         finished = True
     finally:
@@ -58,13 +65,30 @@ def rows_expected(connection: pymysql.Connection, table: TableId) -> int:
     return int(rows[0][0])
 
 
-def _fetch(cursor: SSCursor, rows_max: int) -> list[tuple[bytes | None, ...]]:
+def _fetch(connection: pymysql.Connection, cursor: SSCursor, rows_max: int) -> PrintedRows | None:
     """Fetch so many rows at most, and no more once they come to `_BATCH_BYTES`: rows of megabytes share no batch."""
-    rows: list[tuple[bytes | None, ...]] = []
-    size = 0
-    while len(rows) < rows_max and size < _BATCH_BYTES and (row := cursor.fetchone()) is not None:
-        rows.append(row)
+    parts: list[PrintedRows] = []
+    count = size = 0
+    while count < rows_max and size < _BATCH_BYTES and (row := cursor.fetchone()) is not None:
+        parts.append(PrintedRows.of([row], len(row)))
+        count += 1
         size += sum(map(len, filter(None, row)))
+        if count < rows_max and (arrived := _arrived(connection, rows_max - count, len(row))):
+            parts.append(arrived)
+            count += len(arrived)
+            size += arrived.nbytes
+    return PrintedRows.joined(parts) if parts else None
+
+
+def _arrived(connection: pymysql.Connection, rows_max: int, columns: int) -> PrintedRows | None:
+    """Take the rows that have arrived whole; None where pymysql has to read on."""
+    opened = buffered(connection)
+    buffer = opened.arrived()
+    packets = find_rows(buffer, rows_max)
+    if not packets.starts:
+        return None
+    rows = read_rows(buffer, packets, columns)
+    opened.take(packets.end, packets.sequence)
     return rows
 
 

@@ -17,13 +17,14 @@ from penstock.core.mysql.types.text_values import parse_values
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.core.mysql.types.text_rows import PrintedRows
     from penstock.core.tables import Column, TableSchema
 
 
-def read_batch(schema: TableSchema, fetched: Sequence[tuple[bytes | None, ...]], position: str) -> RowBatch:
+def read_batch(schema: TableSchema, fetched: PrintedRows, position: str) -> RowBatch:
     """Return rows as one READ batch. Raises TableStoppedError, which names `position`, for what cannot be carried."""
     arrays = []
-    for column, values in zip(schema.columns, zip(*fetched, strict=True), strict=True):
+    for column, values in zip(schema.columns, fetched.columns, strict=True):
         try:
             arrays.append(parse_values(column.type, values, in_key=column.name in schema.key))
         except ValueError as error:

@@ -33,6 +33,7 @@ from penstock.core.errors import UnavailableError, UnfitServerError, UsageError
 from penstock.core.keys import read_key
 from penstock.core.mysql.statements.touched import Touched
 from penstock.core.mysql.types.key_literals import literal_of
+from penstock.core.mysql.types.text_rows import PrintedRows
 from penstock.core.snapshots import Method, require_key
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
@@ -275,7 +276,7 @@ class MysqlRowReader:
         expected = None if order.cursor else rows_expected(connection, schema.table)
         if is_last:
             return Chunk(rows, None, high, None, expected)
-        cursor = write_cursor(schema, key_of(schema, fetched[-1]))
+        cursor = write_cursor(schema, key_of(schema, fetched.row(-1)))
         return Chunk(rows, None, high, cursor, expected, ahead=self._look_ahead(connection, order, cursor))
 
     def _look_ahead(self, connection: pymysql.Connection, order: ChunkOrder, cursor: str) -> Sequence[str]:
@@ -288,7 +289,7 @@ class MysqlRowReader:
             found, _ = self._fetch(connection, sql, 1)
             if not found:
                 break
-            cursors.append(write_cursor(schema, key_of(keys, found[0])))
+            cursors.append(write_cursor(schema, key_of(keys, found.row(0))))
         return cursors[1:]
 
     def _read_keys(self, connection: pymysql.Connection, order: ChunkOrder, high: Position) -> Chunk:
@@ -317,14 +318,12 @@ class MysqlRowReader:
             raise UsageError(message, "give a smaller --chunk-rows")
         return Chunk(rows, gone, high, str(end) if end < len(keys) else None, len(keys))
 
-    def _fetch(
-        self, connection: pymysql.Connection, sql: str, count: int
-    ) -> tuple[Sequence[tuple[bytes | None, ...]], bool]:
+    def _fetch(self, connection: pymysql.Connection, sql: str, count: int) -> tuple[PrintedRows, bool]:
         """Return up to `count` rows, fewer where they are large, and whether there are no more."""
         try:
             # One more is asked for than there are: a query that has come to its end need not be stopped.
             with contextlib.closing(stream_rows(self._server, connection, sql, count + 1)) as fetches:
-                fetched = next(fetches, [])
+                fetched = next(fetches, PrintedRows(()))
                 is_last = next(fetches, None) is None and len(fetched) < count
             # Everything else is asked for as text.
             ask(connection, "SET character_set_results = utf8mb4")

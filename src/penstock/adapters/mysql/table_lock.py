@@ -15,10 +15,11 @@ from penstock.adapters.mysql.printed_rows import rows_expected, select_rows, str
 from penstock.adapters.mysql.read_batches import read_batch
 from penstock.adapters.mysql.write_locks import is_denied
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
+from penstock.core.mysql.types.text_rows import PrintedRows
 from penstock.ports.snapshots import Chunk
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator
 
     from penstock.core.positions import Position
     from penstock.core.tables import TableId
@@ -46,8 +47,8 @@ class LockedTable:
         self.table = table
         self._connection = connection
         self._token = secrets.token_hex(8)
-        self._rows: Generator[Sequence[tuple[bytes | None, ...]]] | None = None
-        self._ahead: Sequence[tuple[bytes | None, ...]] = ()
+        self._rows: Generator[PrintedRows] | None = None
+        self._ahead = PrintedRows(())
         try:
             for statement in _SESSION:
                 ask(connection, statement)
@@ -81,8 +82,8 @@ class LockedTable:
             if self._rows is None:
                 expected = rows_expected(self._connection, schema.table)
                 self._rows = stream_rows(server, self._connection, select_rows(schema), order.options.chunk_rows)
-                self._ahead = next(self._rows, ())
-            fetched, self._ahead = self._ahead, next(self._rows, ())
+                self._ahead = next(self._rows, PrintedRows(()))
+            fetched, self._ahead = self._ahead, next(self._rows, PrintedRows(()))
             is_last = not self._ahead
             if is_last:
                 # Whoever still answers has held the lock until now.

@@ -71,7 +71,9 @@ def key_values(column: Column, values: Sequence[object]) -> pa.Array[Any]:
         case TextType() | EnumType() | SetType():
             return pa.array(list(map(str, values)), arrow_type(column.type))
         case _:
-            return parse_values(column.type, [_printed(column, value) for value in values], in_key=True)
+            return parse_values(
+                column.type, pa.array([_printed(column, value) for value in values], pa.binary()), in_key=True
+            )
 
 
 def _printed(column: Column, value: object) -> bytes:

@@ -29,7 +29,7 @@ from penstock.core.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from penstock.core.tables import Column, ColumnType
 
@@ -51,7 +51,7 @@ def select_expression(column: Column, quoted: str) -> str:
 
 
 def parse_values(  # noqa: PLR0911 - one return per way of printing
-    type_: ColumnType, values: Sequence[bytes | None], *, in_key: bool = False
+    type_: ColumnType, values: pa.BinaryArray, *, in_key: bool = False
 ) -> pa.Array[Any]:
     """Return the printed `values` of one column as the Arrow type that carries it.
 
@@ -74,7 +74,7 @@ def parse_values(  # noqa: PLR0911 - one return per way of printing
         case SetType(labels):
             return _each(values, lambda raw: set_text(int(raw), labels, in_key=in_key), type_)
         case _:
-            return _parse_array(type_, pa.array(values, pa.binary()))
+            return _parse_array(type_, values)
 
 
 def _parse_array(type_: ColumnType, raw: pa.BinaryArray) -> pa.Array[Any]:
@@ -95,14 +95,14 @@ def _parse_array(type_: ColumnType, raw: pa.BinaryArray) -> pa.Array[Any]:
             return raw.cast(pa.string()).cast(arrow_type(type_))
 
 
-def _texts(values: Sequence[bytes | None], charset: str) -> pa.Array[Any]:
+def _texts(values: pa.BinaryArray, charset: str) -> pa.Array[Any]:
     if is_utf8(charset):
-        return pa.array(values, pa.binary()).cast(pa.string())
+        return values.cast(pa.string())
     return _each(values, text_reader(charset), TextType(0, charset))
 
 
-def _each(values: Sequence[bytes | None], read: Callable[[bytes], object], type_: ColumnType) -> pa.Array[Any]:
-    return pa.array([None if value is None else read(value) for value in values], arrow_type(type_))
+def _each(values: pa.BinaryArray, read: Callable[[bytes], object], type_: ColumnType) -> pa.Array[Any]:
+    return pa.array([None if value is None else read(value) for value in values.to_pylist()], arrow_type(type_))
 
 
 def _span(printed: bytes) -> int:
