@@ -97,7 +97,7 @@ class TopicStage:
         self._next |= ends
 
     def _fold(self, place: tuple[str, int], fetched: Fetched) -> None:
-        """Fold messages that were fetched together; if one of them is not ours, one by one.
+        """Fold messages that were fetched together.
 
         A tombstone, which is read as an empty value, is passed over: it changes no row.
         """
@@ -106,13 +106,7 @@ class TopicStage:
         offsets, values = offsets[is_row], values.filter(pa.array(is_row))
         if not len(values):
             return
-        try:
-            stretches = list(self._decode(place, offsets, values))
-        except (PenstockError, ValueError) as error:
-            if isinstance(error, PenstockError) and error.retryable:
-                raise
-            stretches = list(self._decode_one_by_one(place, offsets, values))
-        for stretch in stretches:
+        for stretch in self._decode_ours(place, offsets, values):
             self._require_forward(place, stretch)
             rows = stretch.rows if self._begins is None else stretch.behind(self._begins)
             ours: list[ArrowColumn] = [
@@ -149,19 +143,23 @@ class TopicStage:
                 rows = rows.append_column(name, array)
             yield _Stretch(schema_id, rows, those, read_orders(changes, timelines_at(timelines, those)))
 
-    def _decode_one_by_one(
+    def _decode_ours(
         self, place: tuple[str, int], offsets: npt.NDArray[np.int64], values: pa.BinaryArray
-    ) -> Iterator[_Stretch]:
-        """Pass by messages that no capture of the source can have written, and remember them."""
-        for offset, value in zip(offsets.tolist(), values.to_pylist(), strict=True):
-            fault, _ = read_change(value, self._changes.source, self._changes.registry.value_schema)
-            if not fault:
-                try:
-                    yield from self._decode(place, np.array([offset], np.int64), pa.array([value], pa.binary()))
-                except ValueError as error:
-                    fault = str(error)
-            if fault:
-                self._changes.tell(foreign_message(*place, offset, fault).message)
+    ) -> Sequence[_Stretch]:
+        """Decode messages; those that no capture of the source can have written are remembered, and passed by."""
+        try:
+            return list(self._decode(place, offsets, values))
+        except (PenstockError, ValueError) as error:
+            if isinstance(error, PenstockError) and error.retryable:
+                raise
+            half = len(values) // 2
+            if half:
+                first = self._decode_ours(place, offsets[:half], values[:half])
+                return [*first, *self._decode_ours(place, offsets[half:], values[half:])]
+            fault, _ = read_change(values[0].as_py(), self._changes.source, self._changes.registry.value_schema)
+            why = error.message if isinstance(error, PenstockError) else str(error)
+            self._changes.tell(foreign_message(*place, int(offsets[0]), fault or why).message)
+            return []
 
     def _require_forward(self, place: tuple[str, int], stretch: _Stretch) -> None:
         """Remember messages that stand behind ones from later in the log: no capture puts them there."""
