@@ -42,7 +42,8 @@ class UrlOptions:
         typer.Option(
             "--from",
             metavar="URL",
-            help="Instead of FILE: mysql://, postgresql://, redshift://, duckdb:///FILE, delta:///FOLDER or parquet:///FOLDER.",
+            help="Instead of FILE: mysql://, postgresql://, redshift://, duckdb:///FILE, delta:///FOLDER, parquet:///FOLDER"
+            " or topic://HOST:PORT/TOPIC?schematizer=URL.",
         ),
     ] = ""
     to_url: Annotated[str, typer.Option("--to", metavar="URL", help="What to compare it with.")] = ""

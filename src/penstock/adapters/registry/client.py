@@ -7,7 +7,7 @@ import time
 import weakref
 from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 
@@ -30,6 +30,7 @@ _TIMEOUT_SECONDS = 10.0
 _AWAY_SECONDS = 5.0
 _REFUSES_THE_TABLE = frozenset({HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
 
+_UNKNOWN_TOPIC = "unknown_topic"
 _SIGN_IN = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 JsonBody: TypeAlias = "Mapping[str, str | None]"
@@ -144,6 +145,17 @@ class HttpRegistry:
         text = str(_object(self._checked(response)).get("schema"))
         self._keep(schema_id, text)
         return text
+
+    def read(self, *names: str, **asked: str) -> Mapping[str, object] | None:
+        """Return what the service has at a path of /v1; None for a topic that it does not know.
+
+        Raises UnavailableError when the registry cannot be reached, PenstockError when it refuses the question.
+        """
+        path = "/v1/" + "/".join(quote(name, safe="") for name in names)
+        response = self._send("GET", f"{path}?{urlencode(asked)}" if asked else path)
+        if response.status_code == HTTPStatus.NOT_FOUND and _object(response).get("code") == _UNKNOWN_TOPIC:
+            return None
+        return _object(self._checked(response))
 
     def _keep(self, schema_id: int, text: str) -> None:
         """Keep a schema that the registry told or took. Raises PenstockError if it told another one before."""

@@ -41,13 +41,17 @@ _LONG_BITS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class FoundColumn:
-    """A column, `kind` None if its values are not compared; `scale` of a decimal. `cut` is how a key of it is cut."""
+    """A column, `kind` None if its values are not compared; `scale` of a decimal. `cut` is how a key of it is cut.
+
+    `why_not` says why the table itself cannot tell its values, "" if it can.
+    """
 
     name: str
     kind: Kind | None
     declared: str
     scale: int = 0
     cut: Cut = "hash"
+    why_not: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def found_columns(rows: Sequence[Sequence[object]]) -> tuple[FoundColumn, ...]:
 
 
 def columns_of(schema: TableSchema) -> tuple[FoundColumn, ...]:
-    """Return columns of MySQL or MariaDB."""
+    """Return the columns of a table as Penstock carries it."""
     return tuple(
         FoundColumn(
             column.name,
@@ -105,7 +109,7 @@ def plan_found(
         other = theirs.pop(column.name.casefold(), None)
         if other is None:
             left_out.append(NotCompared(column.name, "the other table has no such column", is_wrong=True))
-        elif why := _not_written(column, (source.dialect, target.dialect)):
+        elif why := column.why_not or other.why_not or _not_written(column, (source.dialect, target.dialect)):
             left_out.append(NotCompared(column.name, why))
         elif why := _why_not(column, other):
             both_known = column.kind is not None and other.kind is not None

@@ -26,7 +26,9 @@ SCHEMA: Final = f"{META_PREFIX}schema"
 """Beside OP and OFFSET, what is kept of each key's newest change: where it is, and by which schema it was written."""
 
 _NOT_HELD: Final = "its values are too long for the database that stages are compared in"
-_NEVER_BROUGHT: Final = "rows were written to the topic last before it was there, or before its type changed"
+_NEVER_BROUGHT: Final = (
+    "rows were written to the topic last before it was there, before its type changed, or without its value"
+)
 
 
 def held_columns(schema: TableSchema) -> tuple[Column, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ class TableChanges:
     `written` has the schemas that changes were written with, by their ids, `faults`
     what is wrong with single messages or files. `is_partial`: the oldest changes
     are kept no more. `refusal` says why nothing can be compared, "" if it can.
+    `parts` are the ids, below zero, of what `written` has for rows that lack columns.
     """
 
     source: str
@@ -40,6 +42,7 @@ class TableChanges:
     faults: list[str] = field(default_factory=list)
     is_partial: bool = False
     refusal: str = ""
+    parts: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def create(self) -> None:
         """Begin with no rows."""
@@ -57,18 +60,41 @@ class TableChanges:
             found = self.written[schema_id] = table_schema(self.registry.value_schema(schema_id))
         return found
 
-    def fold(self, schema_id: int, rows: pa.Table, ours: Sequence[ArrowColumn]) -> None:
-        """Take changes with the columns of their schema; those whose rows have another key cannot be folded."""
+    def fold(
+        self, schema_id: int, rows: pa.Table, ours: Sequence[ArrowColumn], lacks: pa.StringArray | None = None
+    ) -> None:
+        """Take changes with the columns of their schema; those whose rows have another key cannot be folded.
+
+        `lacks` names the columns that each row has no values of, as a JSON list, "" for none.
+        """
         written = self.schema_of(schema_id)
         if not has_key(self.schema, written):
             self.refusal = "its key was another one when some of its changes were written"
         elif rows.num_rows and not self.refusal:
-            self.folded.fold(lay_out(self.schema, written, rows, [*ours, repeated(schema_id, pa.int64(), rows)]))
+            ids = repeated(schema_id, pa.int64(), rows) if lacks is None else self._part_ids(schema_id, lacks)
+            self.folded.fold(lay_out(self.schema, written, rows, [*ours, ids]))
 
     def living_schemas(self) -> Sequence[TableSchema]:
         """The schemas by which the newest changes of rows that are there were written."""
         found = self.folded.fetch(f"SELECT DISTINCT {self.folded.dialect.quoted(SCHEMA)} FROM {self.folded.living}")  # noqa: S608 - ours
         return [self.written[int(schema_id)] for (schema_id,) in found]
+
+    def _part_ids(self, schema_id: int, lacks: pa.StringArray) -> ArrowArray:
+        """Return the id of what each row was written by: a schema, or what is left of it without columns."""
+        found = lacks.dictionary_encode()
+        ids = [self._part_id(schema_id, str(text)) for text in found.dictionary.to_pylist()]
+        return pa.array(ids, pa.int64()).take(found.indices)
+
+    def _part_id(self, schema_id: int, lacks: str) -> int:
+        if not lacks:
+            return schema_id
+        known = self.parts.get((schema_id, lacks))
+        if known is None:
+            known = self.parts[schema_id, lacks] = -1 - len(self.parts)
+            whole, lacking = self.schema_of(schema_id), frozenset(json.loads(lacks))
+            kept = tuple(column for column in whole.columns if column.name not in lacking)
+            self.written[known] = replace(whole, columns=kept)
+        return known
 
 
 def repeated(value: object, type_: pa.DataType, rows: pa.Table) -> ArrowArray:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.core.positions import timeline_of
 from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
 from penstock.core.timelines import TimelineBegan, timeline_starts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.core.positions import Order
     from penstock.core.schema_changes import SchemaChange
@@ -30,6 +30,50 @@ class ToldTable:
     topics: tuple[tuple[str, int], ...] = ()
     begins: Order | None = None
     refusal: str = ""
+
+
+class TopicsOfTables(Protocol):
+    """Who knows the topics of tables."""
+
+    def read(self) -> None:
+        """Read what is new. Raises UnavailableError."""
+        ...
+
+    def of(self, source: str, table: TableId) -> ToldTable:
+        """What is known of a table."""
+        ...
+
+    def timelines(self, source: str, topic: str, partition: int) -> tuple[tuple[int, int], ...]:
+        """The offsets at which timelines begin in a partition, each with its timeline."""
+        ...
+
+
+class NamedTopics:
+    """The topics of one table, oldest first, as the registry names them.
+
+    Statements that emptied the table, and failovers, are not known: only a pipeline tells of them.
+    """
+
+    def __init__(self, topics: Sequence[str], shapes: Callable[[Sequence[str]], Mapping[str, tuple[str, int]]]) -> None:
+        """Read nothing yet. `shapes` asks for the id and the number of partitions of those topics that exist."""
+        self._topics = topics
+        self._shapes = shapes
+        self._found: Mapping[str, tuple[str, int]] = {}
+
+    def read(self) -> None:
+        """See TopicsOfTables."""
+        self._found = self._shapes(self._topics)
+
+    def of(self, source: str, table: TableId) -> ToldTable:  # noqa: ARG002 - there is only one
+        """See TopicsOfTables."""
+        gone = [topic for topic in self._topics if topic not in self._found]
+        refusal = f"there is no topic {gone[0]}, which has changes of its rows" if gone else ""
+        there = [topic for topic in self._topics if topic in self._found]
+        return ToldTable(tuple((topic, self._found[topic][1]) for topic in there), None, refusal)
+
+    def timelines(self, source: str, topic: str, partition: int) -> tuple[tuple[int, int], ...]:  # noqa: ARG002 - as above
+        """See TopicsOfTables."""
+        return ((0, 0),)
 
 
 class ToldTables:

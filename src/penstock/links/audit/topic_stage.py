@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from penstock.core.audit.stage_columns import PLACE
 from penstock.core.errors import PenstockError
-from penstock.core.files import OFFSET, OP
+from penstock.core.files import LACKS, OFFSET, OP
+from penstock.core.large_messages import any_large
 from penstock.core.message_format import decode_rows, schema_ids
 from penstock.core.timelines import timelines_at
 from penstock.core.topic_fingerprints import foreign_message
@@ -29,18 +30,19 @@ if TYPE_CHECKING:
     from penstock.core.audit.stage_columns import ArrowColumn
     from penstock.core.positions import Order
     from penstock.links.audit.table_changes import TableChanges
-    from penstock.links.audit.told_table import ToldTables
+    from penstock.links.audit.told_table import TopicsOfTables
     from penstock.ports.topics import Fetched, TopicLog
 
     Begins = Callable[[Sequence[tuple[str, int]]], Mapping[tuple[str, int], int]]
 
 _BYTES_AT_ONCE: Final = 8 << 20
+_ELSEWHERE: Final = "some of its messages are in an object store, which is not read here"
 
 
 class TopicStage:
     """The topic of one table, as a database that an audit reads (ports/audited.AuditedDatabase)."""
 
-    def __init__(self, log: TopicLog, begins: Begins, told: ToldTables, changes: TableChanges) -> None:
+    def __init__(self, log: TopicLog, begins: Begins, told: TopicsOfTables, changes: TableChanges) -> None:
         """Read nothing yet. `begins` asks for the first offset that is still kept of each (topic, partition)."""
         self._log = log
         self._first_kept = begins
@@ -97,22 +99,19 @@ class TopicStage:
         self._next |= ends
 
     def _fold(self, place: tuple[str, int], fetched: Fetched) -> None:
-        """Fold messages that were fetched together; if one of them is not ours, one by one.
+        """Fold messages that were fetched together.
 
         A tombstone, which is read as an empty value, is passed over: it changes no row.
         """
+        if any_large(fetched.values):
+            self._changes.refusal = self._changes.refusal or _ELSEWHERE
+            return
         values, offsets = pa.array(fetched.values, pa.binary()), np.array(fetched.offsets, np.int64)
         is_row = np.asarray(pc.binary_length(values)) > 0
         offsets, values = offsets[is_row], values.filter(pa.array(is_row))
         if not len(values):
             return
-        try:
-            stretches = list(self._decode(place, offsets, values))
-        except (PenstockError, ValueError) as error:
-            if isinstance(error, PenstockError) and error.retryable:
-                raise
-            stretches = list(self._decode_one_by_one(place, offsets, values))
-        for stretch in stretches:
+        for stretch in self._decode_ours(place, offsets, values):
             self._require_forward(place, stretch)
             rows = stretch.rows if self._begins is None else stretch.behind(self._begins)
             ours: list[ArrowColumn] = [
@@ -122,7 +121,7 @@ class TopicStage:
                 repeated(place[1], pa.int32(), rows),
                 rows.column(PLACE),
             ]
-            self._changes.fold(stretch.schema_id, rows, ours)
+            self._changes.fold(stretch.schema_id, rows, ours, stretch.lacks_of(rows))
 
     def _decode(
         self, place: tuple[str, int], offsets: npt.NDArray[np.int64], values: pa.BinaryArray
@@ -145,23 +144,32 @@ class TopicStage:
             those = offsets[start:end]
             rows = pa.Table.from_batches([changes.rows])
             places = [f"{file}:{pos}" for file, pos in zip(changes.file.to_pylist(), changes.pos, strict=True)]
-            for name, array in ((OP, changes.op), (OFFSET, pa.array(those)), (PLACE, pa.array(places))):
+            for name, array in (
+                (OP, changes.op),
+                (OFFSET, pa.array(those)),
+                (PLACE, pa.array(places)),
+                (LACKS, changes.lacks),
+            ):
                 rows = rows.append_column(name, array)
             yield _Stretch(schema_id, rows, those, read_orders(changes, timelines_at(timelines, those)))
 
-    def _decode_one_by_one(
+    def _decode_ours(
         self, place: tuple[str, int], offsets: npt.NDArray[np.int64], values: pa.BinaryArray
-    ) -> Iterator[_Stretch]:
-        """Pass by messages that no capture of the source can have written, and remember them."""
-        for offset, value in zip(offsets.tolist(), values.to_pylist(), strict=True):
-            fault, _ = read_change(value, self._changes.source, self._changes.registry.value_schema)
-            if not fault:
-                try:
-                    yield from self._decode(place, np.array([offset], np.int64), pa.array([value], pa.binary()))
-                except ValueError as error:
-                    fault = str(error)
-            if fault:
-                self._changes.tell(foreign_message(*place, offset, fault).message)
+    ) -> Sequence[_Stretch]:
+        """Decode messages; those that no capture of the source can have written are remembered, and passed by."""
+        try:
+            return list(self._decode(place, offsets, values))
+        except (PenstockError, ValueError) as error:
+            if isinstance(error, PenstockError) and error.retryable:
+                raise
+            half = len(values) // 2
+            if half:
+                first = self._decode_ours(place, offsets[:half], values[:half])
+                return [*first, *self._decode_ours(place, offsets[half:], values[half:])]
+            fault, _ = read_change(values[0].as_py(), self._changes.source, self._changes.registry.value_schema)
+            why = error.message if isinstance(error, PenstockError) else str(error)
+            self._changes.tell(foreign_message(*place, int(offsets[0]), fault or why).message)
+            return []
 
     def _require_forward(self, place: tuple[str, int], stretch: _Stretch) -> None:
         """Remember messages that stand behind ones from later in the log: no capture puts them there."""
@@ -184,6 +192,11 @@ class _Stretch:
     rows: pa.Table
     offsets: npt.NDArray[np.int64]
     orders: npt.NDArray[np.int64]
+
+    def lacks_of(self, rows: pa.Table) -> pa.StringArray:
+        """The columns that each of `rows` has no values of, as JSON lists."""
+        chunks = rows.column(LACKS).chunks
+        return cast("pa.StringArray", pa.concat_arrays([pa.array([], pa.string()), *chunks]))
 
     def behind(self, place: Order) -> pa.Table:
         """The changes that are not before a place of the log."""
