@@ -292,9 +292,9 @@ class RedshiftWarehouse:
         dialect, compression = written
         try:
             self.run(plan_copy(name, url, self._loads.rights.render(), dialect, compression))
-        except RefusedStatementError:
-            raise
         except SinkError as error:
+            if isinstance(error, RefusedStatementError) and told(error.__cause__).get("C") != _INTERNAL:
+                raise
             raise self._explain_load(schema, error) from error.__cause__
         ((copied,),) = self.fetch("SELECT pg_last_copy_count()")
         if int(copied) != rows:
