@@ -20,7 +20,7 @@ from penstock.core.file_formats import PARQUET, FileFormat, render_as
 from penstock.core.files import file_schema, object_key
 from penstock.core.tables import Column, ColumnType, IntegerType, TableId, TableSchema, TextType
 from penstock.core.warehouse.dialects import REDSHIFT
-from penstock.core.warehouse.state_schema import state_schema
+from penstock.core.warehouse.state_schema import TASKS, state_schema
 from penstock.core.warehouse.table_layout import TableLayouts
 from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.sink import SqlSink
@@ -107,7 +107,16 @@ class RedshiftTarget:
         state = state_schema(REDSHIFT, pipeline, source)
         files = (self.store, self.store_url, self.rights)
         return RedshiftWarehouse(
-            self.cluster, RedshiftLoads(*files, pipeline, "redshift", state, self.layouts, self.dialect)
+            self.cluster,
+            RedshiftLoads(
+                *files,
+                pipeline,
+                "redshift",
+                state,
+                self.layouts,
+                self.dialect,
+                turns=TASKS if source == TASKS else "positions",
+            ),
         )
 
 

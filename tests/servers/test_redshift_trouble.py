@@ -184,6 +184,15 @@ def test_a_cluster_that_is_killed_has_all_of_a_load_or_nothing_of_it(
     assert seen <= {0, 5}
 
 
+def test_a_connection_keeps_no_text_of_what_it_has_run(sink: SqlSink) -> None:
+    warehouse = sink._warehouse
+    assert isinstance(warehouse, RedshiftWarehouse)
+
+    kept = [cache["statement"] for of_style in warehouse._connection._caches.values() for cache in of_style.values()]
+
+    assert kept == [{}]
+
+
 def test_an_isolation_error_is_tried_again_and_no_more_often_than_it_may(
     place: Place, sink: SqlSink, healthy: RedshiftServer
 ) -> None:

@@ -95,7 +95,7 @@ class RedshiftSinkSpec(Spec):
     certificate must be signed by one of Amazon's or this machine's authorities,
     and be for `host` unless `sslmode` is verify-ca. JSON documents are texts as the
     source has them, or SUPER, which is for looking into. Of `tables`, the first
-    that matches counts.
+    that matches counts. `tasks` run in it.
     """
 
     name: Name
@@ -109,6 +109,7 @@ class RedshiftSinkSpec(Spec):
     iam_role: Text | None = None
     json_type: Literal["varchar", "super"] = "varchar"
     tables: tuple[RedshiftTableSpec, ...] = ()
+    tasks: Tasks = ()
 
     @property
     def secret_names(self) -> frozenset[str]:
@@ -204,3 +205,6 @@ SinkSpec: TypeAlias = Annotated[
     DuckdbSinkSpec | PostgresSinkSpec | RedshiftSinkSpec | DeltaSinkSpec | SnowflakeSinkSpec,
     Field(discriminator="kind"),
 ]
+
+TaskSinkSpec: TypeAlias = DuckdbSinkSpec | PostgresSinkSpec | RedshiftSinkSpec
+"""Sinks that can have tasks."""

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from penstock.config.sinks import DuckdbSinkSpec, PostgresSinkSpec
-from penstock.config.specs import LinkSpec
+from penstock.config.sinks import TaskSinkSpec
 from penstock.core.errors import PenstockError, PositionError, RefusedStatementError, UnavailableError, UsageError
 from penstock.core.warehouse.micro_batches import find_due, seconds_to_next
 from penstock.wiring.background_thread import BackgroundThread
 from penstock.wiring.open import open_pipeline_state
-from penstock.wiring.sink_kinds.table import sql_kind
+from penstock.wiring.sink_kinds.table import tasks_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,9 +41,9 @@ def tasks_link(sink: str) -> str:
     return f"tasks of {sink}"
 
 
-def sinks_with_tasks(spec: PipelineSpec) -> Sequence[DuckdbSinkSpec | PostgresSinkSpec]:
+def sinks_with_tasks(spec: PipelineSpec) -> Sequence[TaskSinkSpec]:
     """The sinks of a pipeline that have tasks."""
-    return [sink for sink in spec.sinks if isinstance(sink, (DuckdbSinkSpec, PostgresSinkSpec)) and sink.tasks]
+    return [sink for sink in spec.sinks if isinstance(sink, TaskSinkSpec) and sink.tasks]
 
 
 def run_tasks_once(spec: PipelineSpec) -> PenstockError | None:
@@ -63,13 +62,12 @@ def run_tasks_once(spec: PipelineSpec) -> PenstockError | None:
     return first
 
 
-def open_tasks(spec: PipelineSpec, sink: DuckdbSinkSpec | PostgresSinkSpec) -> TaskRuns:
+def open_tasks(spec: PipelineSpec, sink: TaskSinkSpec) -> TaskRuns:
     """Open a sink for its tasks. Raises what opening it for a link does."""
     from penstock.links.warehouse.micro_batches import TaskRuns  # noqa: PLC0415 - drivers are slow to import
 
-    # Transactions of one source take turns; those of tasks do so with each other, and not with loads.
-    mine = LinkSpec.model_validate({"from": tasks_link(sink.name), "to": sink.name})
-    runs = TaskRuns(sql_kind(spec, sink).open(mine, serve_queries=False), spec.pipeline)
+    sources = sorted(link.source for link in spec.links if link.sink == sink.name)
+    runs = TaskRuns(tasks_kind(spec, sink).open_for_tasks(), spec.pipeline, sources)
     try:
         runs.start()
     except BaseException:
@@ -81,7 +79,7 @@ def open_tasks(spec: PipelineSpec, sink: DuckdbSinkSpec | PostgresSinkSpec) -> T
 class TaskRound:
     """Which tasks of a sink are due, and what came of those that ran."""
 
-    def __init__(self, spec: PipelineSpec, sink: DuckdbSinkSpec | PostgresSinkSpec) -> None:
+    def __init__(self, spec: PipelineSpec, sink: TaskSinkSpec) -> None:
         """Begin with all of them due, and none that failed: a start is another try."""
         self._spec = spec
         self._link = tasks_link(sink.name)
@@ -192,7 +190,7 @@ class MicroBatches(BackgroundThread):
     pause_seconds = _AGAIN_SECONDS
     stop_seconds = 10.0
 
-    def __init__(self, spec: PipelineSpec, sink: DuckdbSinkSpec | PostgresSinkSpec) -> None:
+    def __init__(self, spec: PipelineSpec, sink: TaskSinkSpec) -> None:
         """Run the tasks of `sink`."""
         super().__init__(f"penstock-{tasks_link(sink.name).replace(' ', '-')}")
         self._spec = spec

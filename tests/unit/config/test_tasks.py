@@ -11,6 +11,7 @@ from penstock.config.sinks import DuckdbSinkSpec
 from penstock.core.errors import ConfigError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.micro_batches import Task
+from penstock.wiring.micro_batches import sinks_with_tasks
 from penstock.wiring.sink_kinds.table import sink_kind
 
 FILE = """\
@@ -82,3 +83,30 @@ def test_a_task_cannot_read_the_news_of_a_change_log_that_is_spread_over_partiti
     assert "which its rows do not arrive in by several partitions: let the task delete what it made" in found
     assert parse(spread.format(tasks=task % ", by: id"), "shop.yaml", Path("/etc/penstock")).kafka.partitions == 3
     assert parse(FILE.format(tasks=task % ""), "shop.yaml", Path("/etc/penstock")).kafka.partitions == 1
+
+
+ON_REDSHIFT = """\
+pipeline: shop
+sources: [{name: s, kind: mysql, host: h, user: u, password_env: P, tables: ["shop.*"]}]
+objects: {url: "s3://b/p", format: csv}
+sinks:
+  - {name: wh, kind: KIND, host: h, database: d, user: u, password_env: P,
+     tasks: [{name: log, schedule: 1 MINUTE, stream: shop.log, sql: "INSERT INTO mart.log SELECT 1 FROM {stream}"}]}
+links: [{from: s, to: wh}]
+"""
+
+
+def test_a_redshift_has_tasks_and_check_tells_them() -> None:
+    spec = parse(ON_REDSHIFT.replace("KIND", "redshift"), "shop.yaml", Path("/etc/penstock"))
+
+    assert [sink.name for sink in sinks_with_tasks(spec)] == ["wh"]
+    told = [line for line in sink_kind(spec, spec.sinks[0]).explain() if line.startswith("task ")]
+    assert told == ["task     log, every 1 MINUTE, when shop.log was loaded"]
+
+
+@pytest.mark.parametrize("kind", ["delta", "snowflake"])
+def test_a_sink_that_cannot_have_tasks_refuses_them(kind: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(ON_REDSHIFT.replace("KIND", kind), "shop.yaml", Path("/etc/penstock"))
+
+    assert any("tasks: unknown key" in found for found in refused.value.mistakes)

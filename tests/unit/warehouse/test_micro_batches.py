@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from penstock.core.errors import PositionError, UsageError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.dialect import DUCKDB
-from penstock.core.warehouse.dialects import POSTGRES
+from penstock.core.warehouse.dialects import POSTGRES, REDSHIFT
 from penstock.core.warehouse.micro_batches import (
     Offset,
     Stream,
     Task,
     TaskPlace,
+    by_folded_names,
+    choose_columns,
     find_due,
     has_work,
     order_tasks,
@@ -205,3 +207,28 @@ def test_the_sql_of_a_stream_is_what_every_warehouse_takes() -> None:
     ]
     for dialect in ("postgres", "redshift", "duckdb"):
         assert all(sqlglot.parse_one(query, read=dialect) for query in queries)
+
+
+def test_columns_are_found_however_they_are_written_where_all_names_are_small() -> None:
+    task = Task("a", SQL, TABLE, by=("createdAt", "ID"))
+    types = {"createdat": "TIMESTAMP", "id": "BIGINT"}
+
+    assert choose_columns(REDSHIFT, task, types) == ("createdat", "id")
+    with pytest.raises(UsageError, match="has no column createdAt"):
+        choose_columns(POSTGRES, task, types)
+
+
+def test_how_far_a_table_is_loaded_is_found_however_it_is_written_where_all_names_are_small() -> None:
+    loads = {"Shop.Orders": "t/0:7"}
+
+    assert by_folded_names(REDSHIFT, loads) == {"Shop.Orders": "t/0:7", "shop.orders": "t/0:7"}
+    assert by_folded_names(POSTGRES, loads) == loads
+
+
+def test_no_offset_is_kept_in_floats_of_which_not_all_digits_are_printed() -> None:
+    task = Task("a", SQL, TABLE, by=("id", "seen"))
+    types = {"id": "BIGINT", "seen": "DOUBLE PRECISION"}
+
+    with pytest.raises(UsageError, match="by seen, of whose floats redshift does not print all digits"):
+        choose_columns(REDSHIFT, task, types)
+    assert choose_columns(POSTGRES, task, types) == ("id", "seen")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import traceback
 from collections.abc import Mapping
@@ -28,9 +29,13 @@ DRIVER_ERRORS: Final = (DriverError, OSError, struct.error, AttributeError, Look
 _AWAY_HINT = "check that the cluster runs (is it paused?) and can be reached"
 _LOGIN_HINT = "check the sink's user, password and database"
 LOCK_HINT = "somebody holds a lock on the table: look into svv_transactions, and end that transaction"
-_CONFLICTS = ("40001", "40P01", "42P06", "42P07")
+_CONFLICT_HINT = "see in svv_transactions what else writes to the tables, and run again"
+_MADE_BEFORE = ("42P06", "42P07")
+_CONFLICTS = ("40001", "40P01", *_MADE_BEFORE)
 _CONFLICT_WORDS = ("conflict with concurrent transaction", "deadlock detected", 'unique constraint "pg_')
-# All others are about what a statement does, and so about its tables; what is internal can be either.
+# What is wrong with a value, by the numbers of "Load error reference". All else that is internal can be anybody's.
+_OF_A_VALUE = re.compile(r"\bcode:\s+12\d\d\b")
+# All others are about what a statement does, and so about its tables.
 _OF_THE_SERVER = ("08", "25", "28", "3D", "53", "57", "58", "F0", "XX")
 _KINDS: Final[Sequence[tuple[tuple[str, ...], type[PenstockError], str, str]]] = (
     (("28000", "28P01", "3D000"), SinkError, "refused the login", _LOGIN_HINT),
@@ -42,6 +47,7 @@ _KINDS: Final[Sequence[tuple[tuple[str, ...], type[PenstockError], str, str]]] =
         "does not permit it",
         "grant it: the `user` of the sink must own its tables, and needs CREATE and TEMP on the database",
     ),
+    (("25001",), RefusedStatementError, "runs it in no transaction", "leave the statement out, and run it by hand"),
     (("25006",), UnavailableError, "is read-only", "point the sink at the producer, or make the database writable"),
     (
         ("57014",),
@@ -129,7 +135,12 @@ def execute(connection: Connection, statement: str, values: Sequence[object] = (
     """Run one statement; each `?` in it takes the next of `values`. Raises what the driver does (DRIVER_ERRORS)."""
     cursor = connection.cursor()
     cursor.paramstyle = "qmark"
-    return cursor.execute(statement, list(values) or None)
+    try:
+        return cursor.execute(statement, list(values) or None)
+    finally:
+        # The driver keeps the text of every statement for as long as it is connected; ours differ each time.
+        for kept in connection._caches.get(cursor.paramstyle, {}).values():  # noqa: SLF001 - nothing else frees them
+            kept["statement"].clear()
 
 
 def close(connection: Connection) -> None:
@@ -162,7 +173,9 @@ def explain(cluster: RedshiftCluster, error: BaseException) -> PenstockError:
     for codes, class_, what, hint in _KINDS:
         if code.startswith(codes) or ("53100" in codes and "Disk Full" in cause):
             return class_(f"{cluster} {what}: {cause}", hint)
-    if not code.startswith(_OF_THE_SERVER):
+    if is_conflict(error) and not code.startswith(_MADE_BEFORE):
+        return SinkError(f"{cluster} ended a transaction that another one was in the way of: {cause}", _CONFLICT_HINT)
+    if not code.startswith(_OF_THE_SERVER) or _OF_A_VALUE.search(cause):
         hint = "somebody altered the table or what depends on it: see the message, put it back as it was, and run again"
         hint = "this is a mistake in Penstock: report it" if code == "42601" else hint
         return RefusedStatementError(f"{cluster} refused a statement: {cause}", hint)

@@ -77,9 +77,9 @@ class RedshiftLoads:
 
     `store` has the batch files, at the S3 URL `store_url`; `rights` let the
     cluster read them. Manifests are `pipeline`'s and the `sink`'s. `state` is the
-    schema of the state tables, of which one is locked by whoever loads, and
-    `layouts` say how tables that are made are spread and sorted. `dialect` is one
-    of Redshift's.
+    schema of the state tables, of which `turns` is locked by whoever begins a
+    transaction, and `layouts` say how tables that are made are spread and sorted.
+    `dialect` is one of Redshift's.
     """
 
     store: ObjectStore
@@ -90,6 +90,7 @@ class RedshiftLoads:
     state: str
     layouts: TableLayouts
     dialect: Dialect = REDSHIFT
+    turns: str = "positions"
 
 
 class RedshiftWarehouse:
@@ -154,7 +155,7 @@ class RedshiftWarehouse:
         self.run(f"SET statement_timeout TO {_LOCK_SECONDS * 1000}")
         try:
             self.run("BEGIN")
-            self._lock(TableId(self._loads.state, "positions"))
+            self._lock(TableId(self._loads.state, self._loads.turns))
             if tables:
                 self.run(f"SET statement_timeout TO {int(min(_LOCK_SECONDS, lock_seconds) * 1000)}")
             for table in tables:
@@ -292,9 +293,9 @@ class RedshiftWarehouse:
         dialect, compression = written
         try:
             self.run(plan_copy(name, url, self._loads.rights.render(), dialect, compression))
-        except RefusedStatementError:
-            raise
         except SinkError as error:
+            if isinstance(error, RefusedStatementError) and told(error.__cause__).get("C") != _INTERNAL:
+                raise
             raise self._explain_load(schema, error) from error.__cause__
         ((copied,),) = self.fetch("SELECT pg_last_copy_count()")
         if int(copied) != rows:

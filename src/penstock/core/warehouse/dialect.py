@@ -86,6 +86,8 @@ class Dialect:
     `deletes_using`: the table of a DELETE has no
     alias, and other tables are read by USING. `any_text` is a text of any length
     that there may be, and `locks_tables` says that who writes a row locks its table.
+    `folds_names`: all names are in small letters, however they are written.
+    `prints_floats`: a float cast to a text has all of its digits.
     """
 
     name: str
@@ -136,6 +138,8 @@ class Dialect:
     deletes_using: bool = False
     any_text: str = "VARCHAR"
     locks_tables: bool = False
+    folds_names: bool = False
+    prints_floats: bool = True
 
     def text_type(self, characters: int, bytes_: int) -> str:
         """Return the type of texts of up to so many characters, or bytes of UTF-8."""

@@ -119,6 +119,8 @@ REDSHIFT: Final = Dialect(
     deletes_using=True,
     any_text=_REDSHIFT_VARCHAR,
     locks_tables=True,
+    folds_names=True,
+    prints_floats=False,
 )
 """Amazon Redshift. Its ALTER COLUMN TYPE runs in no transaction, its copy of a table in one.
 

@@ -117,6 +117,11 @@ def seconds_to_next(tasks: Sequence[Task], checked_at: Mapping[str, float], now:
     return max(0.0, min(dues, default=0.0))
 
 
+def by_folded_names(dialect: Dialect, loads: Mapping[str, str]) -> Mapping[str, str]:
+    """Return how far tables are loaded, also by the names in small letters that a warehouse may have made of theirs."""
+    return {**{name.lower(): load for name, load in loads.items()}, **loads} if dialect.folds_names else loads
+
+
 def check_in_order(by: tuple[str, ...], load: str) -> None:
     """Raise UsageError for a change log whose rows do not arrive in its order, by how far its table is loaded."""
     if by == LOG_PLACE and any(not place.rpartition(":")[0].endswith("/0") for place in load.split()):
@@ -204,13 +209,22 @@ class Stream:
         return glue.join(f"{column} {check}" for column in self._columns)
 
 
-def choose_columns(task: Task, there: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns by which a task reads its stream. Raises UsageError where the table has none that do."""
-    known = set(there)
+def choose_columns(dialect: Dialect, task: Task, types: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns by which a task reads its stream, of those with `types`.
+
+    Raises UsageError where the table lacks one, or where an offset cannot keep its values.
+    """
     by = task.by or LOG_PLACE
-    if lacking := [name for name in by if name not in known]:
-        message = f"the task {task.name} reads what is new in {task.stream}, which has no column {lacking[0]}"
+    if dialect.folds_names:
+        by = tuple(name.lower() for name in by)
+    reads = f"the task {task.name} reads what is new in {task.stream}"
+    if lacking := [name for name in by if name not in types]:
+        message = f"{reads}, which has no column {lacking[0]}"
         raise UsageError(message, "name the columns that only grow: `by: [id]`; a change log needs none")
+    floats = () if dialect.prints_floats else dialect.floats.values()
+    if inexact := [name for name in by if types[name] in floats]:
+        message = f"{reads} by {inexact[0]}, of whose floats {dialect.name} does not print all digits"
+        raise UsageError(message, "name columns of another type in `by`, such as numbers or instants")
     return by
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from penstock.core.warehouse.dialect import Dialect
 
 _SCHEMA = "penstock"
+TASKS: Final = "tasks"
+"""The table of how far tasks are. In its schema's name the same word stands for a source, where each has a schema."""
 
 
 def state_schema(dialect: Dialect, pipeline: str, source: str) -> str:

@@ -57,6 +57,12 @@ class DuckdbKind:
             warehouse.serve_queries(run_file(self.spec.home, self.sink.name))
         return warehouse
 
+    def open_for_tasks(self) -> Warehouse:
+        """See `TasksKind`: a file has one writer at a time, whoever it is."""
+        from penstock.adapters.duckdb.warehouse import DuckdbWarehouse  # noqa: PLC0415 - drivers are slow to import
+
+        return DuckdbWarehouse(self.sink.path)
+
     def open_to_read(self, link: LinkSpec) -> Warehouse:
         """See `SqlKind`."""
         from penstock.adapters.duckdb.warehouse import DuckdbWarehouse  # noqa: PLC0415 - drivers are slow to import

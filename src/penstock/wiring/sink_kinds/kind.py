@@ -70,3 +70,11 @@ class SqlKind(QueriedKind, Protocol):
     def open_audited(self) -> AuditedDatabase:
         """Open it for an audit, which changes nothing. Raises UsageError where a kind cannot be audited yet."""
         ...
+
+
+class TasksKind(SqlKind, Protocol):
+    """A sink that can have tasks."""
+
+    def open_for_tasks(self) -> Warehouse:
+        """Open it for its tasks, whose transactions take turns with each other and not with those of loads."""
+        ...

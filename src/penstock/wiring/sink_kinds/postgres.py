@@ -57,6 +57,12 @@ class PostgresKind:
         del serve_queries
         return PostgresWarehouse(self.server(), f"{self.spec.pipeline}/{link.source}")
 
+    def open_for_tasks(self) -> Warehouse:
+        """See `TasksKind`."""
+        from penstock.adapters.postgres.warehouse import PostgresWarehouse  # noqa: PLC0415 - drivers are slow to import
+
+        return PostgresWarehouse(self.server(), f"{self.spec.pipeline}/tasks of {self.sink.name}")
+
     def open_to_read(self, link: LinkSpec) -> Warehouse:
         """See `SqlKind`."""
         warehouse = self.open(link, serve_queries=False)

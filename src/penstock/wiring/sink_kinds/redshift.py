@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.config.places import objects_url
@@ -12,7 +12,7 @@ from penstock.core.errors import UsageError
 from penstock.core.warehouse.attributes import Spread
 from penstock.core.warehouse.dialects import REDSHIFT, REDSHIFT_SUPER
 from penstock.core.warehouse.redshift_copy import CopyRights
-from penstock.core.warehouse.state_schema import state_schema
+from penstock.core.warehouse.state_schema import TASKS, state_schema
 from penstock.core.warehouse.table_layout import TableLayouts
 from penstock.wiring.open import open_object_store
 
@@ -45,6 +45,7 @@ class RedshiftKind:
         yield f"the database {sink.database} of the Redshift {sink.host}:{sink.port}"
         yield f"login    {sink.user}, with the password in {sink.password_env}; {sink.sslmode}"
         yield f"files    read as {sink.iam_role or 'the owner of AWS_ACCESS_KEY_ID'}"
+        yield from (f"task     {task.meaning}" for task in sink.tasks)
 
     def examine(self) -> str:
         """See `SinkKind`."""
@@ -64,6 +65,12 @@ class RedshiftKind:
 
         del serve_queries
         return RedshiftWarehouse(self.cluster(), self._loads(link.source))
+
+    def open_for_tasks(self) -> Warehouse:
+        """See `TasksKind`. Who runs one holds the table of how far they are to the transaction's end."""
+        from penstock.adapters.redshift.warehouse import RedshiftWarehouse  # noqa: PLC0415 - drivers are slow to import
+
+        return RedshiftWarehouse(self.cluster(), replace(self._loads(TASKS), turns=TASKS))
 
     def open_to_read(self, link: LinkSpec) -> Warehouse:
         """See `SqlKind`. Redshift knows read-only transactions alone, and what reads here makes none."""

@@ -13,9 +13,9 @@ from penstock.wiring.sink_kinds.redshift import RedshiftKind
 from penstock.wiring.sink_kinds.snowflake import SnowflakeKind, SnowflakeTablesKind
 
 if TYPE_CHECKING:
-    from penstock.config.sinks import SinkSpec
+    from penstock.config.sinks import SinkSpec, TaskSinkSpec
     from penstock.config.specs import PipelineSpec
-    from penstock.wiring.sink_kinds.kind import QueriedKind, SinkKind, SqlKind
+    from penstock.wiring.sink_kinds.kind import QueriedKind, SinkKind, SqlKind, TasksKind
 
 
 def sink_kind(spec: PipelineSpec, sink: SinkSpec) -> SinkKind:
@@ -52,5 +52,18 @@ def sql_kind(spec: PipelineSpec, sink: SinkSpec) -> SqlKind:
         case SnowflakeSinkSpec():
             message = "tables of Snowflake are merged by its own tasks"
             raise UsageError(message, "see their SQL: penstock snowflake plan FILE")
+        case _:
+            assert_never(sink)
+
+
+def tasks_kind(spec: PipelineSpec, sink: TaskSinkSpec) -> TasksKind:
+    """Return a `sink` that can have tasks as its kind sees it."""
+    match sink:
+        case DuckdbSinkSpec():
+            return DuckdbKind(spec, sink)
+        case PostgresSinkSpec():
+            return PostgresKind(spec, sink)
+        case RedshiftSinkSpec():
+            return RedshiftKind(spec, sink)
         case _:
             assert_never(sink)
