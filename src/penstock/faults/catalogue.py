@@ -12,7 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import PenstockError
+from penstock.core.snapshots import Method
 from penstock.faults.joined import await_micro_batch, lose_states
+from penstock.faults.snapshots import begin_snapshot, end_snapshot
 from penstock.faults.world import SESSION_SECONDS, World
 from penstock.wiring.crash_points import crash_points
 
@@ -29,7 +31,10 @@ _CRASH_AT_START_SECONDS: Final = 240.0
 _WHOLE_INSTANCE_SHARE: Final = 0.5
 _POLL_SECONDS: Final = 0.1
 _ELSEWHERE: Final = ("start.", "watermarks.", "retention.", "lake.", "snapshot.")
-"""First starts, publishing without transactions, old files, Delta tables, snapshots: tests of their own go there."""
+"""First starts, publishing without transactions, old files, Delta tables: tests of their own go there.
+
+Those of snapshots are passed in a snapshot only: see `_IN_SNAPSHOT`.
+"""
 _STATEMENTS: Final = ("statement.", "tracker.")
 _TRACKER_IN_ALTER: Final = "kill -9 of the tracker in the middle of an ALTER"
 _FILL_BYTES: Final = 65_536
@@ -75,6 +80,7 @@ def all_faults(broken: BrokenPipeline, *, with_full_disk: bool) -> Sequence[Faul
             for part in parts
         ),
     ]
+    faults += [Fault(f"{name} in a snapshot", partial(_in_snapshot, run)) for name, run in _IN_SNAPSHOT]
     if with_full_disk:
         faults.append(Fault("the disk of the state database is full", _fill_disk))
     if broken.has_join:
@@ -153,6 +159,15 @@ def _in_micro_batch(run: Callable[[Scene], bool], scene: Scene) -> bool:
     await_micro_batch(scene.world.instances.leader().home)
     time.sleep(scene.random.uniform(0, 0.5))
     return run(scene)
+
+
+def _in_snapshot(run: Callable[[Scene], bool], scene: Scene) -> bool:
+    may_copy = scene.world.broken.source.has_tracker
+    begin_snapshot(scene.world, scene.random.choice([Method.READ_ONLY, Method.BLACKHOLE][: 1 + may_copy]))
+    time.sleep(scene.random.uniform(0, 2))
+    came_to_pass = run(scene)
+    end_snapshot(scene.world)
+    return came_to_pass
 
 
 def _lose_join(scene: Scene) -> bool:
@@ -261,3 +276,14 @@ def _was_passed(instances: Instances, seconds: float) -> bool:
         instances.keep_running()
         time.sleep(_POLL_SECONDS)
     return not instances.is_armed()
+
+
+_IN_SNAPSHOT: Final = (
+    ("kill -9 of the driver", _kill_driver),
+    ("kill -9 of a Python worker", _kill_worker),
+    ("kill -9 of the leader, all of it,", _kill_leader),
+    ("kill -9 of the source", partial(_kill_server, "source")),
+    ("kill -9 of the broker", partial(_kill_server, "kafka")),
+    ("connections cut: source", partial(_cut, "source")),
+    ("crash at snapshot.refreshed", partial(_crash, "snapshot.refreshed")),
+)

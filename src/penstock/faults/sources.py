@@ -76,8 +76,10 @@ class MariadbSource:
 
     def create(self, port: int) -> None:
         """See FaultSource."""
+        # The engine is for snapshots that the source copies into its own log.
+        first = ("INSTALL SONAME 'ha_blackhole'", f"CREATE DATABASE {self.schema}", f"USE {self.schema}")
         with closing(self._connect(port, None)) as connection, connection.cursor() as cursor:
-            for statement in (f"CREATE DATABASE {self.schema}", f"USE {self.schema}", *CREATE_TABLES):
+            for statement in (*first, *CREATE_TABLES):
                 cursor.execute(statement)
 
     def connect(self, port: int) -> SourceConnection:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.faults.broken import BrokenPipeline
+from penstock.faults.catalogue import all_faults
 from penstock.faults.pick import fault_source
 from penstock.faults.suite import run_suite
 from penstock.faults.world import World
@@ -47,6 +48,20 @@ def test_a_join_is_the_sources_own_join_after_a_kill_and_without_its_state(tmp_p
 
     assert {trial.fault for trial in trials} == set(faults)
     assert joined
+    assert [trial for trial in trials if not trial.is_clean] == [], said
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("source", ["mysql", "postgres"])
+def test_a_snapshot_comes_whole_while_something_breaks(tmp_path: Path, source: str) -> None:
+    said: list[str] = []
+    with World(tmp_path / "world", BrokenPipeline(fault_source(source))) as world:
+        known = all_faults(world.broken, with_full_disk=False)
+        faults = [fault.name for fault in known if fault.name.endswith("in a snapshot")]
+        trials = run_suite(world, 1, range(len(faults)), said.append, faults)
+
+    assert {trial.fault for trial in trials} == set(faults)
     assert [trial for trial in trials if not trial.is_clean] == [], said
 
 
