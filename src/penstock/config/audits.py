@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from penstock.config.columns import ColumnPattern, as_list
 from penstock.config.rules import EnvironmentName, TableList  # noqa: TC001 - pydantic reads them from annotations
-from penstock.config.spec import Positive, Spec, Text
+from penstock.config.spec import Port, Positive, Spec, Text
 from penstock.core.audit.minhash import HASHES_MAX
 from penstock.core.patterns import TablePatterns
 from penstock.core.transforms.column_patterns import ColumnPatterns
@@ -29,6 +29,13 @@ def read_period(said: object) -> object:
     return seconds
 
 
+class AuditReplicaSpec(Spec):
+    """Where a replica of an audit's source is. All else is as the source has it, `port` too if it is missing."""
+
+    host: Text
+    port: Port | None = None
+
+
 class AuditSpec(Spec):
     """A source's tables, or those that `tables` matches too, compared with a sink that a link carries them to.
 
@@ -41,6 +48,8 @@ class AuditSpec(Spec):
     With `every` the running pipeline audits by itself, once in so many seconds, and
     tells the URL that the environment variable `webhook_env` holds when a table
     scores below. The source ends a query that takes longer than `query_seconds`.
+    With `replica` the source's rows are read there, once it has all that the source has;
+    `wait_seconds` counts for that, too.
     """
 
     source: Text
@@ -55,6 +64,7 @@ class AuditSpec(Spec):
     every: Annotated[int | None, BeforeValidator(read_period)] = None
     webhook_env: EnvironmentName | None = None
     query_seconds: Annotated[int, Field(strict=True, ge=1, le=3600)] = 3600
+    replica: AuditReplicaSpec | None = None
 
     @property
     def patterns(self) -> TablePatterns:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.audit.findings import TableFindings
+from penstock.core.audit.findings import TableFindings, unread
 from penstock.core.audit.report import AuditReport
 from penstock.core.audit.scores import Score
 from penstock.core.audit.table_plan import plan_table
@@ -62,7 +62,7 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     if link is None:
         message = f"no link leads from {audit.source} to {audit.sink}"
         raise UsageError(message, "name a source and a sink that a link of the file connects")
-    source = stack.enter_context(closing(_audited(spec.source(link.source))))
+    source = stack.enter_context(closing(_audited(spec.source(link.source), audit)))
     source.limit(audit.query_seconds)
     target, state = open_target(spec, link, stack)
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))
@@ -72,8 +72,8 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     return AuditedLink(spec, audit, link, source, target, state, progress, stopped)
 
 
-def _audited(source: SourceSpec) -> AuditedSource:
-    return capture_kind(source).audited(source)
+def _audited(source: SourceSpec, audit: AuditSpec) -> AuditedSource:
+    return capture_kind(source).audited(source, audit)
 
 
 def _tables(opened: AuditedLink) -> Sequence[TableId]:
@@ -88,7 +88,7 @@ def _audit_safely(opened: AuditedLink, table: TableId) -> TableFindings:
     try:
         return _audit(opened, table)
     except PenstockError as error:
-        return TableFindings(str(table), "failed", why=f"{error.message}; what to do: {error.hint}")
+        return unread(str(table), error)
 
 
 def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
