@@ -7,7 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -17,9 +17,12 @@ import yaml
 from tests.servers.chain import Chain, make_chain
 from tests.servers.failover.pair import Pair, copy_server, run, slave_status, start_pair, wait_for
 from tests.servers.failover.test_mysql import follow
-from tests.servers.source_log import connected
+from tests.servers.source_log import address, connected
 
+from penstock.adapters.mysql.connection import connect
+from penstock.adapters.mysql.replica_wait import await_applied, read_master
 from penstock.config.audits import AuditReplicaSpec, AuditSpec
+from penstock.core.errors import UnfitServerError
 from penstock.embedded.mysql import start_mysql
 from penstock.wiring.audit import run_audit
 from penstock.wiring.checks import examine_pipeline
@@ -271,6 +274,23 @@ def test_a_replica_of_mysql_is_waited_for(
     ]
     assert "does not replicate" in stopped.why
     assert "is no replica" in itself.why
+
+
+@pytest.mark.nightly
+def test_who_may_not_ask_a_replica_is_told_the_grant(pair: Pair) -> None:
+    run(pair.master, "CREATE USER few@'%' IDENTIFIED BY 'few'", "GRANT SELECT ON *.* TO few@'%'")
+    pair.catch_up()
+    with closing(connect(address(pair.master))) as connection:
+        master = read_master(connection)
+
+    with closing(connect(replace(address(pair.replica), user="few", password="few"))) as replica:
+        with pytest.raises(UnfitServerError) as denied:
+            await_applied(replica, master, 20.0)
+        run(pair.replica, "SET SESSION sql_log_bin = 0", "GRANT SLAVE MONITOR ON *.* TO few@'%'")
+    with closing(connect(replace(address(pair.replica), user="few", password="few"))) as replica:
+        await_applied(replica, master, 20.0)
+
+    assert "GRANT SLAVE MONITOR ON *.* TO few" in denied.value.hint
 
 
 @pytest.mark.nightly
