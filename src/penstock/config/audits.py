@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from penstock.config.columns import ColumnPattern, as_list
 from penstock.config.rules import EnvironmentName, TableList  # noqa: TC001 - pydantic reads them from annotations
-from penstock.config.spec import Positive, Spec, Text
+from penstock.config.spec import Port, Positive, Spec, Text
 from penstock.core.audit.minhash import HASHES_MAX
 from penstock.core.patterns import TablePatterns
 from penstock.core.transforms.column_patterns import ColumnPatterns
@@ -43,6 +43,13 @@ def _check_name(table: str) -> str:
 ConditionedTable: TypeAlias = Annotated[str, AfterValidator(_check_name)]
 
 
+class AuditReplicaSpec(Spec):
+    """Where a replica of an audit's source is. All else is as the source has it, `port` too if it is missing."""
+
+    host: Text
+    port: Port | None = None
+
+
 class AuditSpec(Spec):
     """A source's tables, or those that `tables` matches too, compared with a sink that a link carries them to.
 
@@ -60,6 +67,9 @@ class AuditSpec(Spec):
     is true of are compared. Floats may differ by the share `float_tolerance`. With
     `partitions_per_second` tables are read no faster than that. After `seconds_max`
     the audit ends; its next run begins with the tables that it did not reach.
+
+    With `replica` the source's rows are read there, once it has all that the source has;
+    `wait_seconds` counts for that, too.
     """
 
     source: Text
@@ -78,6 +88,8 @@ class AuditSpec(Spec):
     float_tolerance: Annotated[float, Field(ge=0, le=1)] = 0.0
     partitions_per_second: Positive | None = None
     seconds_max: Annotated[int | None, Field(strict=True, ge=1, le=604_800)] = None
+
+    replica: AuditReplicaSpec | None = None
 
     @property
     def patterns(self) -> TablePatterns:

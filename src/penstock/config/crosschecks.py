@@ -113,6 +113,9 @@ def _loose_audits(pipeline: Mapping[str, object]) -> Iterator[Found]:
         ends = (_mapping(item).get("source"), _mapping(item).get("sink"))
         if all(isinstance(end, str) for end in ends) and ends not in links:
             yield ("audits", index), f"no link leads from {ends[0]} to {ends[1]}, so there is nothing to compare"
+        if "replica" in _mapping(item) and _mapping(item)["replica"] is None:
+            # Elsewhere a key without a value is as if left out. Here that would cost the source what it should not.
+            yield ("audits", index, "replica"), "says nothing: write replica: {host: ...}, or leave it out"
 
 
 def _conditions_of_audits(pipeline: Mapping[str, object]) -> Iterator[Found]:

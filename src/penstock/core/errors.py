@@ -7,6 +7,7 @@ PenstockError                 anything we can explain
 │   └── UnfitServerError      a server's settings or grants do not allow the work
 ├── UnavailableError          retryable: a server cannot be reached just now
 │   ├── ConflictError         another writer changed a table at the same time
+│   ├── ReplicaLagError       a replica has not applied what its primary has
 │   └── SparkLostError        Spark's JVM ended under our hands
 ├── FencedError               another instance of this pipeline has taken over
 │   └── DisplacedError        somebody took over, and it may have been an older task of this very instance
@@ -117,6 +118,12 @@ class ConflictError(UnavailableError):
     """Another writer changed a target's table while we did."""
 
     error_code = "conflict"
+
+
+class ReplicaLagError(UnavailableError):
+    """A replica did not apply in time what its primary had."""
+
+    error_code = "replica-lags"
 
 
 class SparkLostError(UnavailableError):

@@ -39,7 +39,11 @@ class AuditedDatabase(Protocol):
 
 
 class AuditedSource(AuditedDatabase, Protocol):
-    """A pipeline's source, whose snapshots have a place in its log, behind all that is in them."""
+    """A pipeline's source, whose snapshots have a place in its log, behind all that is in them.
+
+    A replica may be read in its place. A snapshot has all that the source's log had when `renew` was called, which
+    raises ReplicaLagError for a replica that has not.
+    """
 
     @property
     def position(self) -> Position:

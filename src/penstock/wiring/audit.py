@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from penstock.core.audit.findings import TableFindings
+from penstock.core.audit.findings import TableFindings, unread
 from penstock.core.audit.report import AuditReport
 from penstock.core.audit.scores import Score
 from penstock.core.audit.table_plan import plan_table
@@ -76,7 +76,7 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
         message = f"no link leads from {audit.source} to {audit.sink}"
         raise UsageError(message, "name a source and a sink that a link of the file connects")
     ends_at = None if audit.seconds_max is None else time.monotonic() + audit.seconds_max
-    source = stack.enter_context(closing(_audited(spec.source(link.source))))
+    source = stack.enter_context(closing(_audited(spec.source(link.source), audit)))
     source.limit(audit.query_seconds)
     target, state = open_target(spec, link, stack)
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))
@@ -87,8 +87,8 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     return AuditedLink(spec, audit, link, source, target, state, progress, stopped, pace)
 
 
-def _audited(source: SourceSpec) -> AuditedSource:
-    return capture_kind(source).audited(source)
+def _audited(source: SourceSpec, audit: AuditSpec) -> AuditedSource:
+    return capture_kind(source).audited(source, audit)
 
 
 def _tables(opened: AuditedLink) -> Sequence[TableId]:
@@ -106,7 +106,7 @@ def _audit_safely(opened: AuditedLink, table: TableId) -> TableFindings:
             opened.source.limit(max(1, min(opened.audit.query_seconds, math.ceil(left))))
         found = _audit(opened, table)
     except PenstockError as error:
-        found = TableFindings(str(table), "failed", why=f"{error.message}; what to do: {error.hint}")
+        found = unread(str(table), error)
     if found.state in {"failed", "lagging"} and opened.pace.is_over:
         return TableFindings(str(table), NOT_REACHED, why=OUT_OF_TIME)
     return found

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.audit.findings import Stage, Suspect, TableFindings
+from penstock.core.audit.findings import Stage, Suspect, TableFindings, unread
 from penstock.core.audit.landing import (
     describe_foreign,
     folded_rows,
@@ -82,7 +82,7 @@ class LandingStage:
             return self._audit(str(self._table))
         except PenstockError as error:
             self._pair = None
-            return TableFindings(str(self._table), "failed", why=f"{error.message}; what to do: {error.hint}")
+            return unread(str(self._table), error)
 
     def look_up(self, keys: Sequence[RowKey]) -> tuple[StageLook, dict[RowKey, LastMessage]]:
         """Look at rows that are wrong somewhere; return what is wrong here. The topic knows their messages."""

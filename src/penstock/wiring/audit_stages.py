@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from penstock.core.audit.findings import StagesFound, Suspect, TableFindings
+from penstock.core.audit.findings import StagesFound, Suspect, TableFindings, unread
 from penstock.core.audit.stage_columns import left_out
 from penstock.core.audit.stages import StageLook, find_first_wrong
 from penstock.core.audit.table_plan import KnownTarget, plan_table
@@ -133,7 +133,7 @@ class _StageAudit:
             return self._audit(table)
         except PenstockError as error:
             self._pair = None
-            return TableFindings(table, "failed", why=f"{error.message}; what to do: {error.hint}")
+            return unread(table, error)
 
     def look_up(self, keys: Sequence[RowKey]) -> tuple[StageLook, dict[RowKey, LastMessage]]:
         """Look at rows that are wrong somewhere; return what is wrong here, and their newest messages."""

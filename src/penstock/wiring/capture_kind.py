@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from penstock.config.audits import AuditSpec
     from penstock.config.specs import SourceSpec
     from penstock.core.findings import Finding
     from penstock.core.positions import Position
@@ -148,6 +149,6 @@ class CaptureKind(Protocol):
         """What the source says of its log; nothing is connected yet."""
         ...
 
-    def audited(self, source: SourceSpec) -> AuditedSource:
-        """Connect to it as an audit reads it. Raises UnavailableError and UnfitServerError."""
+    def audited(self, source: SourceSpec, audit: AuditSpec) -> AuditedSource:
+        """Connect to it, or to the replica of `audit`, to read it. Raises UnavailableError and UnfitServerError."""
         ...

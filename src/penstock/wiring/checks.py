@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from penstock.adapters.kafka.preflight import judge, read_durability
 from penstock.adapters.mysql.connection import connect, server_of
 from penstock.adapters.state.migrate import has_current_tables
 from penstock.config.places import objects_url, state_url
-from penstock.core.errors import PenstockError, UnfitServerError, UsageError
+from penstock.core.errors import PenstockError, ReplicaLagError, UnfitServerError, UsageError
 from penstock.core.findings import Finding, examine
 from penstock.links.large_messages import large_folder
 from penstock.wiring.capture_kinds import capture_kind
@@ -36,6 +37,7 @@ from penstock.wiring.topic_limits import own_prefixes, size_limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from penstock.config.audits import AuditSpec
     from penstock.config.mysql_source import TrackerSpec
     from penstock.config.specs import PipelineSpec, SchematizerSpec
 
@@ -55,6 +57,7 @@ def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
     findings.append(examine(_lock_place(spec), partial(_examine_lock, spec)))
     for source in spec.sources:
         findings += capture_kind(source).examine(source, spec.pipeline)
+    findings += [_examine_replica(spec, audit) for audit in spec.audits if audit.replica is not None]
     findings += [examine(subject, question) for subject, question in _given_parts(spec)]
     kafka = f"kafka {spec.kafka.bootstrap_servers}"
     # A cluster that is away is waited for once.
@@ -65,6 +68,20 @@ def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
     if all(found.level != "error" for found in findings if found.subject in {kafka, _STATE}):
         findings += examine_started(spec)
     return findings
+
+
+def _examine_replica(spec: PipelineSpec, audit: AuditSpec) -> Finding:
+    """Wait for the replica that an audit reads, as the audit does, but not for long."""
+    subject = f"audit of {audit.source} in {audit.sink}, replica"
+    patient = audit.model_copy(update={"wait_seconds": min(audit.wait_seconds, _TIMEOUT_SECONDS)})
+    try:
+        with closing(capture_kind(spec.source(audit.source)).audited(spec.source(audit.source), patient)) as opened:
+            opened.renew()
+    except ReplicaLagError as error:
+        return Finding("warning", subject, error.message, error.hint)
+    except PenstockError as error:
+        return Finding("error", subject, error.message, error.hint, error.exit_code)
+    return Finding("ok", subject, "has all that its source has")
 
 
 def _given_parts(spec: PipelineSpec) -> Iterator[tuple[str, Callable[[], str]]]:

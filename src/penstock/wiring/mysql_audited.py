@@ -1,17 +1,23 @@
-"""A MySQL or MariaDB source, read by an audit: see ports/audited.AuditedSource."""
+"""A MySQL or MariaDB source, or a replica of it, read by an audit: see ports/audited.AuditedSource."""
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.adapters.mysql.audited import AuditedMysql
 from penstock.adapters.mysql.catalog import read_table_ids, read_tables
+from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.history import head
+from penstock.adapters.mysql.replica_wait import await_applied, read_master
+from penstock.core.errors import UnfitServerError
 from penstock.wiring.open import mysql_server, mysql_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.config.audits import AuditSpec
     from penstock.config.specs import SourceSpec
     from penstock.core.audit.dialects import AuditDialect
     from penstock.core.positions import Position
@@ -21,13 +27,22 @@ _PERIOD_END: Final = "ROW END) STORED"
 
 
 class AuditedMysqlSource:
-    """See AuditedSource."""
+    """See AuditedSource.
 
-    def __init__(self, source: SourceSpec) -> None:
+    Of a replica rows and schemas are read. The source itself is asked which tables
+    it has and where its log is, over connections that end at once: it would end them while a long query runs.
+    """
+
+    def __init__(self, source: SourceSpec, audit: AuditSpec) -> None:
         """Connect, and see what is committed; raises as `mysql.connection.connect` does."""
-        self._database = AuditedMysql(mysql_server(source))
+        self._source = mysql_server(source)
+        self._read = self._source
+        if audit.replica is not None:
+            self._read = replace(self._source, host=audit.replica.host, port=audit.replica.port or self._source.port)
+        self._is_replica, self._wait_seconds = audit.replica is not None, audit.wait_seconds
         self._policy = mysql_source(source).policy
-        self._position: Position = head(self._database.connection)
+        self._database = AuditedMysql(self._read)
+        self._position: Position = self._head()
 
     @property
     def dialect(self) -> AuditDialect:
@@ -40,9 +55,18 @@ class AuditedMysqlSource:
         return self._position
 
     def renew(self) -> None:
-        """See AuditedDatabase."""
+        """See AuditedDatabase.
+
+        A replica has applied all that the source's log had when this was called, and the log goes on behind all
+        that a snapshot of the replica has: so neither who reads the target before, nor who waits for the target
+        to pass the place, sees a row differ because the replica is behind.
+        """
+        if self._is_replica:
+            with closing(connect(self._source)) as connection:
+                master = read_master(connection)
+            await_applied(self._database.connection, master, self._wait_seconds)
         self._database.renew()
-        self._position = head(self._database.connection)
+        self._position = self._head()
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See AuditedDatabase."""
@@ -58,14 +82,30 @@ class AuditedMysqlSource:
 
     def tables(self) -> Sequence[TableId]:
         """See AuditedSource."""
-        return read_table_ids(self._database.connection)
+        if not self._is_replica:
+            return read_table_ids(self._database.connection)
+        with closing(connect(self._source)) as connection:
+            return read_table_ids(connection)
 
     def schema(self, table: TableId) -> TableSchema | None:
-        """See AuditedSource."""
-        return read_tables(self._database.connection, [table], self._policy).get(table)
+        """See AuditedSource. Raises UnfitServerError for a table that the source has and its replica has not."""
+        found = read_tables(self._database.connection, [table], self._policy).get(table)
+        if found is None and self._is_replica:
+            with closing(connect(self._source)) as connection:
+                if read_tables(connection, [table], self._policy):
+                    message = f"{self._read} has no table {table}, or does not show it, and {self._source} has it"
+                    hint = f"GRANT SELECT ON {table} TO {self._read.user} there, or see what leaves it out"
+                    raise UnfitServerError(message, hint)
+        return found
 
     def rows_of(self, schema: TableSchema) -> str:
         """See AuditedSource: of a system-versioned table its history too."""
         has_history = any(column.declaration.endswith(_PERIOD_END) for column in schema.columns)
         quoted = self.dialect.quoted(schema.table.schema, schema.table.name)
         return f"{quoted} FOR SYSTEM_TIME ALL" if has_history else quoted
+
+    def _head(self) -> Position:
+        if not self._is_replica:
+            return head(self._database.connection)
+        with closing(connect(self._source)) as connection:
+            return head(connection)

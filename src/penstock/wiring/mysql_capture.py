@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
+    from penstock.config.audits import AuditSpec
     from penstock.config.specs import SourceSpec
     from penstock.core.findings import Finding
     from penstock.core.positions import Position
@@ -214,9 +215,9 @@ class MysqlCapture:
         """See CaptureKind."""
         return MysqlLog(source)
 
-    def audited(self, source: SourceSpec) -> AuditedSource:
+    def audited(self, source: SourceSpec, audit: AuditSpec) -> AuditedSource:
         """See CaptureKind."""
-        return AuditedMysqlSource(source)
+        return AuditedMysqlSource(source, audit)
 
 
 def _tracker(catalog: SchemaCatalog) -> MysqlTracker:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.adapters.postgres.source.audited import AuditedPostgresSource
+from penstock.adapters.postgres.source.audited import AuditedPostgresSource, AwaitedStandby
 from penstock.adapters.postgres.source.catalog import read_tables, read_types
 from penstock.adapters.postgres.source.connection import connected
 from penstock.adapters.postgres.source.identity import read_head, read_identity
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
+    from penstock.config.audits import AuditSpec
     from penstock.config.specs import SourceSpec
     from penstock.core.findings import Finding
     from penstock.core.positions import Position
@@ -225,10 +226,14 @@ class PostgresCapture:
         """See CaptureKind."""
         return PostgresLog(source)
 
-    def audited(self, source: SourceSpec) -> AuditedSource:
+    def audited(self, source: SourceSpec, audit: AuditSpec) -> AuditedSource:
         """See CaptureKind."""
         spec = postgres_source(source)
-        return AuditedPostgresSource(source_server(spec), spec.publication_name, spec.special_values)
+        server, replica = source_server(spec), None
+        if audit.replica is not None:
+            standby = replace(server, host=audit.replica.host, port=audit.replica.port or server.port)
+            replica = AwaitedStandby(standby, audit.wait_seconds)
+        return AuditedPostgresSource(server, spec.publication_name, spec.special_values, replica)
 
 
 class PostgresLog:

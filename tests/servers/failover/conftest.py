@@ -30,6 +30,7 @@ from penstock.core.errors import PenstockError
 from penstock.core.positions import binlog_position
 from penstock.core.publication import CaptureRecord
 from penstock.embedded.mariadb import PASSWORD, MariadbServer, start_mariadb
+from penstock.embedded.mysql import OracleMysql, start_mysql
 from penstock.links.capture.spec import CaptureSpec
 from penstock.links.objects.plan import ObjectsPlanner
 from penstock.links.objects.publish import BatchPublisher
@@ -73,8 +74,8 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.core.mysql.statements.describe import Flavour
     from penstock.core.positions import BinlogPosition
+    from penstock.embedded.debian import DebianPackage
     from penstock.embedded.kafka import KafkaBroker
-    from penstock.embedded.mysql import OracleMysql
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +283,14 @@ class Following:
 def initialised(servers_home: Path) -> Path:
     """The home of a MariaDB that was started once, is stopped, and holds nothing: others begin as copies of it."""
     with start_mariadb(servers_home / "initialised") as server:
+        return server.home
+
+
+@pytest.fixture(scope="session")
+def initialised_mysql(tmp_path_factory: pytest.TempPathFactory, mysql_package: DebianPackage) -> Path:
+    """The home of a MySQL that was started once, is stopped, and holds nothing."""
+    del mysql_package
+    with start_mysql(tmp_path_factory.mktemp("initialised")) as server:
         return server.home
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from tests.servers.failover.conftest import Case
 
-    from penstock.embedded.debian import DebianPackage
     from penstock.embedded.mysql import OracleMysql
     from penstock.wiring.failover import Way
 
@@ -55,14 +54,6 @@ def work(server: OracleMysql, worker: int, count: int) -> None:
             cursor.execute(f"INSERT INTO shop.journal VALUES ({worker}, {n}, 1)")
             cursor.execute("UPDATE shop.accounts SET v = v + 1 WHERE id = 1")
             cursor.execute("COMMIT")
-
-
-@pytest.fixture(scope="module")
-def initialised_mysql(tmp_path_factory: pytest.TempPathFactory, mysql_package: DebianPackage) -> Path:
-    """The home of a server that was started once, is stopped, and holds nothing."""
-    del mysql_package
-    with start_mysql(tmp_path_factory.mktemp("initialised")) as server:
-        return server.home
 
 
 @pytest.mark.parametrize("way", ["gtid", "heartbeat"])

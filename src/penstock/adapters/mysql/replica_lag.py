@@ -1,7 +1,7 @@
 """How far a source is behind its master, and its replicas behind it: snapshots wait while that is too much.
 
-Sources: MySQL Reference Manual, "SHOW REPLICA STATUS" and "SHOW REPLICAS"; MariaDB
-Knowledge Base, "SHOW REPLICA STATUS" and "SHOW REPLICA HOSTS".
+Sources: those of `replica_status`; MySQL Reference Manual, "SHOW REPLICAS"; MariaDB Knowledge Base, "SHOW REPLICA
+HOSTS".
 """
 
 from __future__ import annotations
@@ -11,25 +11,23 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-import pymysql
 import structlog
-from pymysql.constants import ER
 
 from penstock.adapters.mysql.catalog import read_flavour
-from penstock.adapters.mysql.connection import MysqlServer, connect, error_code, explain, server_of
-from penstock.adapters.mysql.write_locks import is_denied
-from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
+from penstock.adapters.mysql.connection import MysqlServer, connect, server_of
+from penstock.adapters.mysql.replica_status import ask_either, first_of, read_status
+from penstock.core.errors import PenstockError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import pymysql
 
 _log = structlog.get_logger()
 
 _ANSWER_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 2.0
 _PASSED_OVER_SECONDS: Final = 60.0
-# Of MySQL the first is unknown before 8.0.22, the second since 8.4.
-_STATUS: Final = {"mariadb": ("SHOW ALL SLAVES STATUS",), "mysql": ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")}
 _REPLICAS: Final = {"mariadb": ("SHOW SLAVE HOSTS",), "mysql": ("SHOW REPLICAS", "SHOW SLAVE HOSTS")}
 _GRANTS: Final = {
     "mariadb": "GRANT SLAVE MONITOR, REPLICATION MASTER ADMIN, REPLICATION SLAVE",
@@ -72,7 +70,7 @@ class ReplicaWatch:
     def look(self) -> UnavailableError | None:
         """Ask now; see `too_far`."""
         with closing(connect(self._source, _ANSWER_SECONDS, _ANSWER_SECONDS)) as connection:
-            found = self._judge(_read_status(connection), self._source)
+            found = self._judge(_status(connection), self._source)
             known = () if self._limit.replicas else tuple(_registered(connection))
         for host, port in self._limit.replicas:
             found = found or self._look_at_named(replace(self._source, host=host, port=port))
@@ -106,14 +104,16 @@ class ReplicaWatch:
 
     def _ask(self, server: MysqlServer) -> Sequence[Mapping[str, object]]:
         with closing(connect(server, _ANSWER_SECONDS, _ANSWER_SECONDS)) as connection:
-            return _read_status(connection)
+            return _status(connection)
 
     def _judge(self, status: Sequence[Mapping[str, object]], server: MysqlServer) -> UnavailableError | None:
         """Say what is wrong with a replica by its `status`, in which there is one mapping for each of its masters."""
         for master in status:
-            seconds = _first(master, "Seconds_Behind_Source", "Seconds_Behind_Master")
+            seconds = first_of(master, "Seconds_Behind_Source", "Seconds_Behind_Master")
             if seconds is None:
-                said = _first(master, "Last_SQL_Error") or _first(master, "Last_IO_Error") or "its replication stands"
+                said = (
+                    first_of(master, "Last_SQL_Error") or first_of(master, "Last_IO_Error") or "its replication stands"
+                )
                 message = f"{server} does not replicate, so nobody knows how far it is behind: {said}"
                 hint = "type on it: SHOW REPLICA STATUS, then START REPLICA"
                 # Whoever starts the replication of a source that was promoted has the old master write into it.
@@ -127,42 +127,19 @@ class ReplicaWatch:
         return None
 
 
-def _read_status(connection: pymysql.Connection) -> Sequence[Mapping[str, object]]:
-    """What a server says of its replication, nothing if it is no replica."""
-    return _ask_either(connection, _STATUS[read_flavour(connection)])
+def _status(connection: pymysql.Connection) -> Sequence[Mapping[str, object]]:
+    return read_status(connection, _denied(connection))
 
 
 def _registered(connection: pymysql.Connection) -> Iterator[tuple[str, int]]:
     """Yield where replicas are that said so to their master (`report_host`)."""
-    for row in _ask_either(connection, _REPLICAS[read_flavour(connection)]):
-        host, port = str(_first(row, "Host") or ""), int(str(_first(row, "Port") or 0))
+    for row in ask_either(connection, _REPLICAS[read_flavour(connection)], _denied(connection)):
+        host, port = str(first_of(row, "Host") or ""), int(str(first_of(row, "Port") or 0))
         if host and port:
             yield host, port
 
 
-def _ask_either(connection: pymysql.Connection, statements: Sequence[str]) -> Sequence[Mapping[str, object]]:
-    """Ask the first of `statements` that the server knows."""
-    statement, *others = statements
-    try:
-        return _fetch(connection, statement)
-    except pymysql.err.MySQLError as error:
-        if others and error_code(error) == ER.PARSE_ERROR:
-            return _ask_either(connection, others)
-        told = explain(error, server_of(connection))
-        told.__cause__ = error
-        if isinstance(told, UnfitServerError) and is_denied(told):
-            grant = f"{_GRANTS[read_flavour(connection)]} ON *.* TO {server_of(connection).user}"
-            hint = f"{grant}; or leave `max_replica_lag_seconds` out"
-            raise UnfitServerError(told.message, hint) from error
-        raise told from error
-
-
-def _fetch(connection: pymysql.Connection, statement: str) -> Sequence[Mapping[str, object]]:
-    with connection.cursor(pymysql.cursors.DictCursor) as cursor:
-        cursor.execute(statement)
-        return list(cursor.fetchall())
-
-
-def _first(row: Mapping[str, object], *names: str) -> object:
-    """The value of the first column of `names` that there is, None for none and for NULL."""
-    return next((row[name] for name in names if name in row), None)
+def _denied(connection: pymysql.Connection) -> str:
+    """What to do where we may not ask."""
+    grant = f"{_GRANTS[read_flavour(connection)]} ON *.* TO {server_of(connection).user}"
+    return f"{grant}; or leave `max_replica_lag_seconds` out"

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.core.audit.minhash import matching_share
 from penstock.core.audit.scores import Score, Share, margin, table_score
+from penstock.core.errors import ReplicaLagError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.core.audit.queries import Signature
+    from penstock.core.errors import PenstockError
 
 RowKey: TypeAlias = tuple[str | None, ...]
 Hashes: TypeAlias = tuple[str, ...]
@@ -146,6 +148,12 @@ class StagesFound:
     def is_wrong(self) -> bool:
         """Whether a stage before the target differs from the source."""
         return any(found.state == "different" for _, found in self.stages)
+
+
+def unread(table: str, error: PenstockError) -> TableFindings:
+    """What is told of a table that `error` kept from being compared."""
+    state: TableState = "lagging" if isinstance(error, ReplicaLagError) else "failed"
+    return TableFindings(table, state, why=f"{error.message}; what to do: {error.hint}")
 
 
 def row_state(source: Hashes, target: Hashes) -> RowState:

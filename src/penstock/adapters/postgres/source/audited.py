@@ -1,16 +1,19 @@
-"""A PostgreSQL source, read by an audit: see ports/audited.AuditedSource."""
+"""A PostgreSQL source, or a standby of it, read by an audit: see ports/audited.AuditedSource."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import sql
 
 from penstock.adapters.postgres.source.catalog import read_tables, read_types
-from penstock.adapters.postgres.source.connection import connect, explained
+from penstock.adapters.postgres.source.connection import connect, connected, explained
 from penstock.adapters.postgres.source.identity import read_end_of_seen
 from penstock.adapters.postgres.source.publication import narrowed, read_published, select_from
+from penstock.adapters.postgres.source.standby import await_replayed, read_primary
 from penstock.core.audit.dialects import POSTGRES_SOURCE
+from penstock.core.errors import UnavailableError
 from penstock.core.positions import WalPosition
 from penstock.core.postgres.relations import table_schema
 from penstock.core.tables import TableId
@@ -31,19 +34,40 @@ if TYPE_CHECKING:
 _QUERY_SECONDS: Final = 3600
 
 
-class AuditedPostgresSource:
-    """See AuditedSource."""
+@dataclass(frozen=True, slots=True)
+class AwaitedStandby:
+    """A standby that is read in place of its primary, and for how long to wait until it has what that has."""
 
-    def __init__(self, server: PostgresServer, publication: str, special: SpecialValues) -> None:
+    server: PostgresServer
+    wait_seconds: float
+
+
+class AuditedPostgresSource:
+    """See AuditedSource.
+
+    Where a standby is read, the source itself is only asked where its log is, over connections that end at once.
+    """
+
+    def __init__(
+        self, source: PostgresServer, publication: str, special: SpecialValues, standby: AwaitedStandby | None = None
+    ) -> None:
         """Connect, and see what is committed; raises as `connect` does."""
-        self._server = server
+        self._source = source
+        self._standby = standby
+        self._server = source if standby is None else standby.server
         self._publication = publication
         self._special = special
-        self._connection = connect(server)
+        self._query_seconds = _QUERY_SECONDS
         self._tables: Mapping[TableId, tuple[SourceTable, Published | None]] = {}
         self._position = WalPosition(0)
+        if standby is not None:
+            # Which tables there are is known before the standby is waited for.
+            with connected(source) as connection:
+                self._position, self._tables = WalPosition(read_end_of_seen(connection)), self._read(connection)
+        self._connection = connect(self._server)
         self.limit(_QUERY_SECONDS)
-        self.renew()
+        if standby is None:
+            self.renew()
 
     @property
     def dialect(self) -> AuditDialect:
@@ -56,17 +80,24 @@ class AuditedPostgresSource:
         return self._position
 
     def renew(self) -> None:
-        """See AuditedDatabase."""
+        """See AuditedDatabase.
+
+        A standby has replayed all that the source's log had when this was called, and the log goes on behind all
+        that a snapshot of the standby has: so neither who reads the target before, nor who waits for the target
+        to pass the place, sees a row differ because the standby is behind.
+        """
+        if self._standby is not None:
+            self._await(self._standby)
         self._execute("ROLLBACK")
         self._execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         with explained(self._server):
             # The first query takes the snapshot.
-            published = read_published(self._connection, self._publication)
-            self._position = WalPosition(read_end_of_seen(self._connection))
-            found = {TableId(each.table.schema, each.table.name): each for each in read_tables(self._connection)}
-        self._tables = {
-            table: (narrowed(each, published.get(table)), published.get(table)) for table, each in found.items()
-        }
+            self._tables = self._read(self._connection)
+            if self._standby is None:
+                self._position = WalPosition(read_end_of_seen(self._connection))
+        if self._standby is not None:
+            with connected(self._source) as connection:
+                self._position = WalPosition(read_end_of_seen(connection))
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See AuditedDatabase."""
@@ -78,6 +109,7 @@ class AuditedPostgresSource:
 
     def limit(self, query_seconds: int) -> None:
         """See AuditedSource. It ends the transaction, for a limit is undone with one; `renew` begins another."""
+        self._query_seconds = query_seconds
         self._execute("ROLLBACK")
         self._execute(f"SET statement_timeout = '{query_seconds}s'")
 
@@ -101,6 +133,24 @@ class AuditedPostgresSource:
         if not condition:
             return source.as_string(self._connection)
         return sql.SQL("(SELECT * FROM {} WHERE {}) AS published").format(source, condition).as_string(self._connection)
+
+    def _await(self, standby: AwaitedStandby) -> None:
+        try:
+            self._execute("ROLLBACK")
+        except UnavailableError:
+            # A standby ends sessions whose snapshot holds up its replay.
+            self._connection.close()
+            self._connection = connect(standby.server)
+            self.limit(self._query_seconds)
+        with connected(self._source) as connection:
+            primary = read_primary(connection, self._source)
+        await_replayed(self._connection, standby.server, primary, standby.wait_seconds)
+
+    def _read(self, connection: psycopg.Connection) -> Mapping[TableId, tuple[SourceTable, Published | None]]:
+        """Every table, and how it is published. Raises psycopg.Error."""
+        published = read_published(connection, self._publication)
+        found = {TableId(each.table.schema, each.table.name): each for each in read_tables(connection)}
+        return {table: (narrowed(each, published.get(table)), published.get(table)) for table, each in found.items()}
 
     def _execute(self, statement: str) -> psycopg.Cursor:
         with explained(self._server):

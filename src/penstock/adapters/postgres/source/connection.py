@@ -72,6 +72,12 @@ _SAID: Final[tuple[tuple[re.Pattern[str], type[PenstockError], str, str], ...]] 
         "let `host` and `port` lead to the primary, or promote the standby",
     ),
     (
+        re.compile("conflict with recovery"),
+        UnavailableError,
+        "is a standby, and ended a query that held up its replay: {cause}",
+        "raise max_standby_streaming_delay there, or set hot_standby_feedback = on",
+    ),
+    (
         # PostgreSQL 17 and later quote the setting's name.
         re.compile('requires "?wal_level"?'),
         UnfitServerError,
