@@ -25,7 +25,7 @@ from tests.servers.sink_case import (
     write_batch,
 )
 
-from penstock.adapters.duckdb.database import CATALOG, DuckdbLimits
+from penstock.adapters.duckdb.database import CATALOG, DuckdbLimits, explain
 from penstock.adapters.duckdb.warehouse import DuckdbWarehouse
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.core.errors import SinkError, TableStoppedError, UnavailableError
@@ -70,6 +70,12 @@ def test_values_that_do_not_fit_into_memory_together_are_loaded_one_after_the_ot
     with duckdb.connect(str(path), read_only=True) as connection:
         lengths = connection.execute("SELECT length(title), count(*) FROM shop.shop.orders GROUP BY 1").fetchall()
     assert (loaded.rows, lengths) == (60, [(1 << 20, 60)])
+
+
+def test_a_file_that_broke_for_lack_of_memory_is_no_large_transaction(path: Path) -> None:
+    said = "FATAL Error: the database has been invalidated because of a fatal error: failed to pin block of size 1 MiB"
+
+    assert type(explain(path, duckdb.FatalException(said))) is SinkError
 
 
 def test_a_file_that_another_process_has_is_unavailable_and_the_process_is_named(place: Place, path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.errors import PenstockError
 from penstock.core.snapshots import Method
 from penstock.faults.joined import await_micro_batch, lose_states
-from penstock.faults.snapshots import begin_snapshot, end_snapshot
+from penstock.faults.snapshots import begin_snapshot, end_snapshot, is_under_way
 from penstock.faults.world import SESSION_SECONDS, World
 from penstock.wiring.crash_points import crash_points
 
@@ -165,7 +165,7 @@ def _in_snapshot(run: Callable[[Scene], bool], scene: Scene) -> bool:
     may_copy = scene.world.broken.source.has_tracker
     begin_snapshot(scene.world, scene.random.choice([Method.READ_ONLY, Method.BLACKHOLE][: 1 + may_copy]))
     time.sleep(scene.random.uniform(0, 2))
-    came_to_pass = run(scene)
+    came_to_pass = is_under_way(scene.world) and run(scene)
     end_snapshot(scene.world)
     return came_to_pass
 

@@ -32,6 +32,12 @@ def begin_snapshot(world: World, method: Method) -> None:
     _await(world, lambda snapshot: snapshot.rows > 0 or snapshot.status.has_ended, "has begun")
 
 
+def is_under_way(world: World) -> bool:
+    """Whether rows of the snapshot are left to be read."""
+    (snapshot,) = read_snapshots(load(world.instances.leader().file), [_table(world)])
+    return not snapshot.status.has_ended
+
+
 def end_snapshot(world: World) -> None:
     """Return once the snapshot is whole. Raises PenstockError if it is not, and for one that failed."""
     ended = _await(world, lambda snapshot: snapshot.status.has_ended, "is whole")

@@ -46,7 +46,7 @@ def await_merged(opened: AuditedLink, table: TableId) -> str:
     known = opened.state.table(table) if kind else None
     if kind is None or known is None or known.ended:
         return ""
-    seconds = 2 * opened.audit.wait_seconds
+    seconds = 2 * opened.wait_seconds
     deadline = time.monotonic() + seconds
     ((position,),) = opened.target.fetch(last_position_query(kind.zone, table))
     while position is not None and opened.target.fetch(unmerged_query(kind.zone, table, str(position))):

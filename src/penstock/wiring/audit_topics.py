@@ -79,6 +79,12 @@ def parse_topic_url(text: str, given_password: str) -> TopicUrl:
     login, _, brokers = url.netloc.rpartition("@")
     user, _, password = (unquote(part) for part in login.partition(":"))
     topic, options = unquote(url.path.lstrip("/")), dict(parse_qsl(url.query))
+    if any("@" in part for part in (url.path, *options)):
+        # What is before it may be a part of a password.
+        _refuse(
+            "the URL of a topic has an @ behind its brokers",
+            "write / ? # and @ of a password as %2F %3F %23 and %40, or give it by --from-password-env",
+        )
     unknown = sorted(options.keys() - _OPTIONS)
     if unknown:
         _refuse(f"the URL of a topic has no option {', '.join(unknown)}", f"it has {', '.join(sorted(_OPTIONS))}")

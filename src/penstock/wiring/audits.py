@@ -10,7 +10,7 @@ from penstock.adapters.webhook.send import send
 from penstock.config.audits import AuditSpec
 from penstock.config.places import state_url
 from penstock.config.secrets import secret
-from penstock.core.errors import UsageError
+from penstock.core.errors import UnavailableError, UsageError
 from penstock.ports.audit_results import WHOLE, AuditResult
 
 if TYPE_CHECKING:
@@ -31,11 +31,17 @@ def open_results(spec: PipelineSpec) -> SqlAuditResults:
 
 
 def last_reached(spec: PipelineSpec, name: str, audit: AuditSpec) -> Mapping[str, int]:
-    """See AuditResults, of an audit whose time may be over before its last table; of others nobody asks."""
+    """See AuditResults, of an audit whose time may be over before its last table; of others nobody asks.
+
+    Nothing is known while the state database is away: an audit does without.
+    """
     if audit.seconds_max is None:
         return {}
-    with closing(open_results(spec)) as results:
-        return results.last_reached(name)
+    try:
+        with closing(open_results(spec)) as results:
+            return results.last_reached(name)
+    except UnavailableError:
+        return {}
 
 
 def named_audits(spec: PipelineSpec) -> Mapping[str, AuditSpec]:

@@ -47,6 +47,8 @@ def test_no_condition_is_none_on_either_side() -> None:
         ("EXISTS(SELECT 1)", "more than a condition"),
         ("COUNT(*) > 1", "more than a condition"),
         ("a = @b", "more than a condition"),
+        ("a = 1 /*! OR 1 = 1 */", "a comment that MySQL runs"),
+        ("a = 1 /*M!100100 OR 1 = 1 */", "a comment that MySQL runs"),
         ("b = 1", "names b, which is no column that is compared"),
         ("t.a = 1", "names t.a, which is no column that is compared"),
     ],

@@ -39,6 +39,8 @@ def test_a_url_names_brokers_topic_and_registry_and_may_log_in_to_both() -> None
         (f"topic://k:9092/a/b?{REGISTRY}", "names brokers and one topic"),
         (f"topic://k:port/t?{REGISTRY}", "names brokers and one topic"),
         (f"topic://k:9092/t?{REGISTRY}&registry=x", "has no option registry"),
+        (f"topic://u:12/secret@k:9092/t?{REGISTRY}", "has an @ behind its brokers"),
+        (f"topic://u:12?secret@k:9092/t?{REGISTRY}", "has an @ behind its brokers"),
         (f"topic://u:secret@k:9092/t?{REGISTRY}", "has a user, or a protocol for one, but not both"),
         (f"topic://k:9092/t?{REGISTRY}&protocol=SASL_SSL", "has a user, or a protocol for one, but not both"),
         (f"topic://u:secret@k:9092/t?{REGISTRY}&protocol=KERBEROS", "no way to log in to Kafka"),

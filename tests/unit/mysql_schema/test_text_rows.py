@@ -82,6 +82,13 @@ def test_damaged_rows_are_refused_or_read_within_their_packet(content: bytes, co
         assert sum(len(value or b"") for value in read.row(n)) < len(content)
 
 
+def test_a_value_that_begins_like_an_error_is_refused() -> None:
+    buffer = packet(written(b"a") + b"\xff" + bytes(255))
+
+    with pytest.raises(MalformedError):
+        read_rows(buffer, find_rows(buffer, 1), 2)
+
+
 def test_parts_are_joined_in_their_order() -> None:
     parts = [PrintedRows.of([(b"1", None)], 2), PrintedRows.of([(b"2", b"b"), (None, b"c")], 2)]
 

@@ -32,6 +32,7 @@ _DISK_IS_FULL = re.compile(r"No space left|disk (?:quota|full|is full)|out of di
 # All others are about what a statement does, and so about its tables.
 _OF_THE_FILE = (duckdb.FatalException, duckdb.InternalError, duckdb.InterruptException, duckdb.OperationalError)
 _OF_THE_FILE_WORDS = re.compile("Failed to commit|has been invalidated")
+_INVALID = "has been invalidated"
 _NO_BLOCK = re.compile("could not allocate block|failed to pin block")
 _CONSTRAINT = re.compile("constraint", re.IGNORECASE)
 _LOCK_POLL_SECONDS = 0.1
@@ -116,7 +117,9 @@ def explain(path: Path, error: duckdb.Error) -> SinkError | UnavailableError:
 
 
 def is_short_of_memory(error: BaseException | None) -> bool:
-    """Whether a transaction needed more memory than it may use beside what queries use just now."""
+    """Whether a transaction needed more memory than it may use beside what queries use just now, and nothing broke."""
+    if isinstance(error, duckdb.FatalException) or _INVALID in str(error):
+        return False
     return isinstance(error, duckdb.OutOfMemoryException) or bool(_NO_BLOCK.search(str(error)))
 
 

@@ -18,6 +18,7 @@ from penstock.adapters.mysql.catalog import quote, quote_table
 from penstock.adapters.mysql.connection import MysqlServer, ask, buffered, connect
 from penstock.core.errors import PenstockError
 from penstock.core.mysql.statements.describe import is_system_versioned
+from penstock.core.mysql.types.bytes_reader import MalformedError
 from penstock.core.mysql.types.text_rows import PrintedRows, find_rows, read_rows
 from penstock.core.mysql.types.text_values import select_expression
 
@@ -87,7 +88,11 @@ def _arrived(connection: pymysql.Connection, rows_max: int, columns: int) -> Pri
     packets = find_rows(buffer, rows_max)
     if not packets.starts:
         return None
-    rows = read_rows(buffer, packets, columns)
+    try:
+        rows = read_rows(buffer, packets, columns)
+    except MalformedError as error:
+        # As the driver says it of what it reads itself.
+        raise pymysql.err.InternalError(str(error)) from error
     opened.take(packets.end, packets.sequence)
     return rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _PARSED_AS: Final = {"mariadb": "mysql", "delta": "duckdb", "parquet": "duckdb"}
 """What sqlglot calls a dialect, where it has another name for it."""
+_RUN_COMMENT: Final = re.compile(r"/\*M?!")
 _OF_A_SELECT: Final = frozenset({"kind", "expressions", "where"})
 _HINT: Final = "write what could stand behind WHERE in the source, of this table's columns: placed_at >= '2026-01-01'"
 
@@ -42,6 +44,9 @@ def parse_condition(text: str, dialect: str) -> exp.Expression:
     import sqlglot  # noqa: PLC0415
     from sqlglot import errors, exp  # noqa: PLC0415
 
+    if _RUN_COMMENT.search(text):
+        message = f"an audit's condition has a comment that MySQL runs, and nobody else does: {text}"
+        raise UsageError(message, _HINT)
     try:
         parsed = sqlglot.parse_one(f"SELECT 1 WHERE {text}", read=_PARSED_AS.get(dialect, dialect))
     except errors.SqlglotError as error:

@@ -56,7 +56,8 @@ def _beyond(pair: Pair, wrong: Sequence[Suspect], tolerance: float) -> Iterator[
     kinds = {column.name: column.kind for column in pair.source_side.columns}
     for suspect, row in zip(wrong, describe_rows(pair, wrong), strict=True):
         alike = (kinds[name] == "float" and _is_close(*both, tolerance) for name, both in row.columns.items())
-        if row.state != "different" or not row.columns or not all(alike):
+        is_one = len(suspect.source) == len(suspect.target) == 1
+        if not is_one or not row.columns or not all(alike):
             yield suspect
 
 

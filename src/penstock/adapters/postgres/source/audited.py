@@ -89,6 +89,7 @@ class AuditedPostgresSource:
         if self._standby is not None:
             self._await(self._standby)
         self._execute("ROLLBACK")
+        self._execute(f"SET statement_timeout = '{self._query_seconds}s'")
         self._execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         with explained(self._server):
             # The first query takes the snapshot.
@@ -108,10 +109,8 @@ class AuditedPostgresSource:
         self._connection.close()
 
     def limit(self, query_seconds: int) -> None:
-        """See AuditedSource. It ends the transaction, for a limit is undone with one; `renew` begins another."""
+        """See AuditedSource; it counts from the next `renew` on, for a limit is undone with a transaction."""
         self._query_seconds = query_seconds
-        self._execute("ROLLBACK")
-        self._execute(f"SET statement_timeout = '{query_seconds}s'")
 
     def tables(self) -> Sequence[TableId]:
         """See AuditedSource."""
@@ -141,7 +140,6 @@ class AuditedPostgresSource:
             # A standby ends sessions whose snapshot holds up its replay.
             self._connection.close()
             self._connection = connect(standby.server)
-            self.limit(self._query_seconds)
         with connected(self._source) as connection:
             primary = read_primary(connection, self._source)
         await_replayed(self._connection, standby.server, primary, standby.wait_seconds)

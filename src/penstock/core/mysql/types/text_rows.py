@@ -135,6 +135,8 @@ def _values_at(
             # What would be read beyond the buffer makes a length beyond the row's end, or a begin.
             lengths[chosen] = (data.take(places, mode="clip").astype(np.int64) << shifts).sum(axis=1)
             begins[chosen] += count
+        # No length begins like an error.
+        lengths[data[at] == _ERROR] = len(data)
     lengths[is_null] = 0
     # Of 8 bytes the last one may be taken for a sign.
     lengths[lengths < 0] = len(data)
