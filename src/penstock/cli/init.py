@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,13 @@ from penstock.cli.option_groups import grouped
 from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.config.first_file import FirstFile, Login, SourceKind
 
 app = typer.Typer()
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 
 FirstFilePath = Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; nothing may be there yet.")]
 
@@ -93,16 +98,33 @@ class _Questions:
 
     is_asking: bool
 
-    def ask(self, given: str | None, question: str, option: str, default: str | None = None) -> str:
-        """Return what was given, answered, or is the default. Raises UsageError for none of them."""
+    def ask(
+        self,
+        given: str | None,
+        question: str,
+        option: str,
+        default: str | None = None,
+        read: Callable[[str], str] = str,
+    ) -> str:
+        """Return what was given, answered, or is the default. Raises UsageError for none of them.
+
+        An answer that `read` refuses is asked for again.
+        """
         if given is not None:
             return given
         if self.is_asking:
-            return str(typer.prompt(question, default=default))
+            return str(typer.prompt(question, default=default, value_proc=read))
         if default is None:
             message = f"--yes asks nothing, and {option} is not given"
             raise UsageError(message, f"give {option}, or leave --yes out")
         return default
+
+
+def _read_name(answer: str) -> str:
+    if not _NAME.fullmatch(answer):
+        message = f"{answer} is no name: write a letter, then letters, digits, - and _, 48 at most"
+        raise typer.BadParameter(message)
+    return answer
 
 
 def _answers(questions: _Questions, origin: From, target: To, name: str | None) -> FirstFile:
@@ -128,7 +150,7 @@ def _answers(questions: _Questions, origin: From, target: To, name: str | None) 
         message = f"a first file has targets of the kinds duckdb and postgres, not {', '.join(strange)}"
         raise UsageError(message, "write one of those, and put others in by hand: docs/targets.md")
     schema = tables[0].partition(".")[0].strip("!*?")
-    pipeline = questions.ask(name, "A name for the pipeline", "--name", schema or "shop")
+    pipeline = questions.ask(name, "A name for the pipeline", "--name", schema or "shop", _read_name)
     path = None
     if "duckdb" in kinds:
         # To DuckDB, the file's name is a database's: `shop.orders` would be ambiguous in shop.duckdb.

@@ -160,3 +160,13 @@ def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     code, told = init(tmp_path / "no" / "shop.yaml", "--yes", "--table", "shop.*")
 
     assert (code, "cannot be written: No such file or directory" in told) == (2, True)
+
+
+def test_a_name_that_is_none_is_asked_for_again(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    options = ("--from", "mysql", "--host", "127.0.0.1", "--port", "1", "--user", "u", "--password-env", "P")
+
+    _, said = init(file, *options, "--table", "shop.*", "--to", "duckdb", answers="./w.duckdb\nshop\nw.duckdb\n")
+
+    assert "./w.duckdb is no name: write a letter" in said
+    assert "pipeline: shop\n" in file.read_text()

@@ -74,6 +74,6 @@ def _ask(address: ServerAddress, statement: str, limits: ReadLimits) -> QueryRes
 def _read_file(path: Path, statement: str, limits: ReadLimits) -> QueryResult:
     if not path.exists():
         message = f"there is no warehouse at {path} yet"
-        raise UsageError(message, "run the pipeline first: `penstock run FILE`")
+        raise UsageError(message, "start the pipeline (penstock run FILE), or wait until it has loaded its first rows")
     with attached(path) as connection:
         return run_query(connection, statement, limits)

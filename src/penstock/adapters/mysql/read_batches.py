@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +60,9 @@ def _nothing(column: Column, count: int) -> pa.Array[Any]:
         return pa.array([None] * count, type_)
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return pa.array([b""] * count, pa.binary()).cast(type_)
+    if pa.types.is_decimal(type_):
+        # A whole number is taken for one of 19 digits, which not every DECIMAL holds.
+        return pa.array([Decimal(0)] * count, type_)
     zeros = pa.array([0] * count, pa.int32() if pa.types.is_date32(type_) else pa.int64())
     return zeros.cast(type_)
 

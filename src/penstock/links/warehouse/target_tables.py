@@ -71,14 +71,15 @@ class TargetTables:
             raise TableStoppedError(str(table), "", "the target's table", reason, REFRESH_OR_ANEW)
         there = {name.casefold(): type_ for name, type_ in found.items()}
         target = self.target(state)
-        path = target.path(self._dialect)
+        # As those who correct it call it: the name of the catalog may be ours alone.
+        path = replace(target, catalog="").path(self._dialect)
         for column in (*state.schema.columns, *target.own_columns):
             type_ = column_type(self._dialect, state.schema, column)
             seen = there.get(column.name.casefold())
             if seen == type_ or (seen and may_have_become(self._dialect, seen, type_)):
                 continue
             was = "dropped it" if seen is None else f"gave it the type {seen}"
-            reason = f"somebody {was}; here it is {type_}"
+            reason = f"somebody {was}; the pipeline has made it {type_}"
             put_back = f"put it back as it was, with the values that it had, in {path}"
             hint = f"{put_back}, then type: penstock table FILE TABLE resume; or {FULL_REFRESH}"
             raise TableStoppedError(str(table), column.name, "the target's table", reason, hint)
