@@ -29,7 +29,7 @@ faults: setup  ## Break a running pipeline 200 times, for an hour or two: docs/r
 # More processes than cores, each with servers of its own: most tests wait for something.
 TESTS := $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-test: setup  ## Run all tests that every change must pass, in some 25 minutes on 2 cores
+test: setup  ## Run all tests that every change must pass, in some 20 minutes on 2 cores
 	@sh scripts/install_for_tests.sh
 	$(TESTS) --budget-minutes 35 $(ARGS)
 

@@ -147,6 +147,8 @@ def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool, stages: bool)
         reports = [_run(reached, name, each, stages=stages) for name, each in audits.items()]
         if repair and _repair(spec, reports, is_running=is_running):
             return [_run(reached, name, each, stages=stages) for name, each in audits.items()]
+        if not repair and any(table.rows for report in reports for table in report.tables):
+            say_note(f"to have the rows that differ published again, type: penstock audit {file} --repair")
         return reports
 
 

@@ -48,6 +48,11 @@ def begin_again(error: SparkLostError, environment: Mapping[str, str]) -> NoRetu
     os.execve(sys.executable, sys.orig_argv, told)  # noqa: S606 - our own command line, once more
 
 
+def losses_before(environment: Mapping[str, str]) -> int:
+    """Return how often Spark was lost lately, in the processes before this one."""
+    return len(recent_losses(environment.get(_LOSSES, ""), time.monotonic()))
+
+
 def recent_losses(written: str, now: float) -> Sequence[float]:
     """Return those of the losses `written` by processes before this one that are of account at `now`."""
     losses = [float(loss) for loss in written.split(",") if loss]

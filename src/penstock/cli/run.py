@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from penstock.embedded.page import PageServer
     from penstock.embedded.servers import EmbeddedServers
     from penstock.jobs.runner import PipelineRun
+    from penstock.wiring.server_watch import ServerWatch
 
 app = typer.Typer()
 
+_SPARK = "Spark"
 _NEEDED_BY_LINKS = ("penstock.jobs.pipeline", "penstock.links.warehouse.sink", "penstock.spark.runner")
 
 
@@ -61,7 +63,8 @@ def run(
 
 def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
     """Run the pipeline of `file`. Raises SparkLostError, when all is closed, where Spark's JVM is lost."""
-    from penstock.cli.carried import Carried  # noqa: PLC0415 - --help must not wait for Spark
+    from penstock.cli.beginning_again import losses_before  # noqa: PLC0415 - --help must not wait for Spark
+    from penstock.cli.carried import Carried  # noqa: PLC0415
     from penstock.cli.console import say_note  # noqa: PLC0415
     from penstock.cli.leading import leading  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
@@ -88,11 +91,14 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
         prepare = partial(spark.prepare, spec) if standby else None
         leadership = stack.enter_context(leading(spec.pipeline, open_lock(spec), say_note, prepare))
         spark.begin(spec)
-        servers = _start_servers(spec, stack)
+        watch = _watch_servers(spec, stack)
+        servers = _start_servers(spec, watch, stack)
         wait_for_servers(servers.spec, say_note)
         carried = Carried(servers.spec) if once else None
         _import_links()
         session = spark.open(servers.spec)
+        if losses_before(os.environ):
+            watch.tell(_SPARK, "running")
         halted = _halted_at_loss(leadership, partial(kill_session, session))
         _start_page(page, stack)
         say_note("running; Ctrl-C ends it" if not once else "carrying everything committed up to now")
@@ -105,13 +111,22 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
         carried.say()
 
 
-def _start_servers(spec: PipelineSpec, stack: ExitStack) -> EmbeddedServers:
-    """Start what the file names none of; how they are is written down from now on."""
-    from penstock.cli.console import say_note  # noqa: PLC0415
-    from penstock.embedded.servers import EmbeddedServers  # noqa: PLC0415
+def _watch_servers(spec: PipelineSpec, stack: ExitStack) -> ServerWatch:
+    """Have it written down from now on how servers are, and Spark where this process begins again without it."""
+    from penstock.cli.beginning_again import losses_before  # noqa: PLC0415
     from penstock.wiring.server_watch import ServerWatch  # noqa: PLC0415
 
     watch = stack.enter_context(ServerWatch(spec))
+    if losses := losses_before(os.environ):
+        watch.tell_again(_SPARK, losses)
+    return watch
+
+
+def _start_servers(spec: PipelineSpec, watch: ServerWatch, stack: ExitStack) -> EmbeddedServers:
+    """Start what the file names none of."""
+    from penstock.cli.console import say_note  # noqa: PLC0415
+    from penstock.embedded.servers import EmbeddedServers  # noqa: PLC0415
+
     return stack.enter_context(EmbeddedServers(spec, say_note, tell=watch.tell))
 
 

@@ -59,6 +59,13 @@ class ServerWatch(BackgroundThread):
             self._servers = {**self._servers, server: ServerCondition(server, state, now_ms, restarts)}
         self._told.set()
 
+    def tell_again(self, server: str, restarts: int) -> None:
+        """Take note that `server` is starting, as it did so many times before in what this run goes on with."""
+        with self._telling:
+            now_ms = time.time_ns() // 1_000_000
+            self._servers = {**self._servers, server: ServerCondition(server, "starting", now_ms, restarts)}
+        self._told.set()
+
     def work(self) -> float:
         """Write down what is told until we are to stop, and what was told last in any case."""
         written: dict[str, ServerCondition] | None = None

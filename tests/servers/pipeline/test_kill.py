@@ -16,6 +16,10 @@ import yaml
 from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, Workload, add_join, fold, join_in_source
 from tests.servers.pipeline.killing import alive, children_of_home, descendants, kill_everything, programs, wait_for
 
+from penstock.config.load import load
+from penstock.wiring.health import find_problems
+from penstock.wiring.pipeline_status import read_status
+
 if TYPE_CHECKING:
     import subprocess
 
@@ -155,6 +159,7 @@ def test_a_run_goes_on_by_itself_after_kill_9_of_servers_that_start_and_of_spark
         wait_for(lambda sign=sign: running.poll() is not None or sign in said())  # type: ignore[misc]
         time.sleep(1)
         _kill(running, "SparkSubmit")
+        wait_for(lambda: running.poll() is not None or _begins_without_spark(pipeline))
 
     assert running.wait(RUN_SECONDS) == 0, said()
     before, *after = said().split("Spark is lost; the run begins again")
@@ -167,6 +172,11 @@ def test_a_run_goes_on_by_itself_after_kill_9_of_servers_that_start_and_of_spark
     told = (pipeline.home / "logs" / "penstock.log").read_text().splitlines()
     assert sum("Traceback" in event for event in told) == 2
     assert pipeline.differences() == {"counters": 0}
+
+
+def _begins_without_spark(pipeline: UserPipeline) -> bool:
+    status = read_status(load(pipeline.file))
+    return any(problem.subject == "Spark" for problem in find_problems(status, "shop.yaml"))
 
 
 @pytest.mark.nightly

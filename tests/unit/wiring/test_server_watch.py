@@ -49,6 +49,17 @@ def test_nothing_is_lost_of_what_several_threads_tell_at_once(tmp_path: Path, mo
     ]
 
 
+def test_what_starts_again_in_a_process_that_begins_again_has_its_count(tmp_path: Path) -> None:
+    watch = ServerWatch(parse(CONFIG, "shop.yaml", tmp_path))
+
+    watch.tell_again("Spark", 2)
+    starting = list(watch._servers.values())
+    watch.tell("Spark", "running")
+
+    assert [(each.state, each.restarts) for each in starting] == [("starting", 2)]
+    assert [(each.state, each.restarts) for each in watch._servers.values()] == [("running", 2)]
+
+
 def test_none_is_written_down_as_running_at_the_end_also_by_a_watch_that_is_busy_then(tmp_path: Path) -> None:
     spec = parse(CONFIG.replace("sources:", "home: home\nsources:", 1), "shop.yaml", tmp_path)
     with closing(open_history(spec)) as history, closing(sqlite3.connect(spec.home / "state.db")) as other:
