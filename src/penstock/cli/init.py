@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
-
 FirstFilePath = Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; nothing may be there yet.")]
 
 
@@ -121,7 +119,9 @@ class _Questions:
 
 
 def _read_name(answer: str) -> str:
-    if not _NAME.fullmatch(answer):
+    from penstock.config.spec import NAME_PATTERN  # noqa: PLC0415 - see `init`
+
+    if not re.fullmatch(NAME_PATTERN, answer):
         message = f"{answer} is no name: write a letter, then letters, digits, - and _, 48 at most"
         raise typer.BadParameter(message)
     return answer

@@ -118,7 +118,7 @@ def _watch_servers(spec: PipelineSpec, stack: ExitStack) -> ServerWatch:
 
     watch = stack.enter_context(ServerWatch(spec))
     if losses := losses_before(os.environ):
-        watch.tell_again(_SPARK, losses)
+        watch.tell(_SPARK, "starting", losses)
     return watch
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - pydantic reads it from fields' annotations
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, get_args
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,47}$")]
+NAME_PATTERN: Final = r"^[A-Za-z][A-Za-z0-9_-]{0,47}$"
+Name: TypeAlias = Annotated[str, Field(pattern=NAME_PATTERN)]
 Positive: TypeAlias = Annotated[int, Field(strict=True, ge=1)]
 Port: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=65535)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]

@@ -50,20 +50,14 @@ class ServerWatch(BackgroundThread):
         self._told.set()
         super().__exit__(kind, error, trace)
 
-    def tell(self, server: str, state: ServerState) -> None:
-        """Take note that `server` is in `state` from now on."""
+    def tell(self, server: str, state: ServerState, restarts: int = 0) -> None:
+        """Take note that `server` is in `state` from now on; `restarts` counts those before it was first told of."""
         with self._telling:
             before = self._servers.get(server)
-            restarts = 0 if before is None else before.restarts + (state == "starting")
+            if before is not None:
+                restarts = before.restarts + (state == "starting")
             now_ms = time.time_ns() // 1_000_000
             self._servers = {**self._servers, server: ServerCondition(server, state, now_ms, restarts)}
-        self._told.set()
-
-    def tell_again(self, server: str, restarts: int) -> None:
-        """Take note that `server` is starting, as it did so many times before in what this run goes on with."""
-        with self._telling:
-            now_ms = time.time_ns() // 1_000_000
-            self._servers = {**self._servers, server: ServerCondition(server, "starting", now_ms, restarts)}
         self._told.set()
 
     def work(self) -> float:

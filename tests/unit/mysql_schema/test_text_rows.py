@@ -90,7 +90,7 @@ def test_a_value_that_begins_like_an_error_is_refused() -> None:
 
 
 def test_parts_are_joined_in_their_order() -> None:
-    parts = [PrintedRows.of([(b"1", None)], 2), PrintedRows.of([(b"2", b"b"), (None, b"c")], 2)]
+    parts = [PrintedRows.of([(b"1", None)]), PrintedRows.of([(b"2", b"b"), (None, b"c")])]
 
     joined = PrintedRows.joined(parts)
 

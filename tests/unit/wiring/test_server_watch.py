@@ -52,7 +52,7 @@ def test_nothing_is_lost_of_what_several_threads_tell_at_once(tmp_path: Path, mo
 def test_what_starts_again_in_a_process_that_begins_again_has_its_count(tmp_path: Path) -> None:
     watch = ServerWatch(parse(CONFIG, "shop.yaml", tmp_path))
 
-    watch.tell_again("Spark", 2)
+    watch.tell("Spark", "starting", 2)
     starting = list(watch._servers.values())
     watch.tell("Spark", "running")
 

@@ -71,7 +71,7 @@ def _fetch(connection: pymysql.Connection, cursor: SSCursor, rows_max: int) -> P
     parts: list[PrintedRows] = []
     count = size = 0
     while count < rows_max and size < _BATCH_BYTES and (row := cursor.fetchone()) is not None:
-        parts.append(PrintedRows.of([row], len(row)))
+        parts.append(PrintedRows.of([row]))
         count += 1
         size += sum(map(len, filter(None, row)))
         if count < rows_max and (arrived := _arrived(connection, rows_max - count, len(row))):

@@ -38,12 +38,8 @@ def landing_kind(spec: PipelineSpec, sink: SinkSpec) -> SnowflakeKind | None:
 def sql_kind(spec: PipelineSpec, sink: SinkSpec) -> SqlKind:
     """Return a `sink` that is loaded by SQL in transactions as its kind sees it. Raises UsageError for others."""
     match sink:
-        case DuckdbSinkSpec():
-            return DuckdbKind(spec, sink)
-        case PostgresSinkSpec():
-            return PostgresKind(spec, sink)
-        case RedshiftSinkSpec():
-            return RedshiftKind(spec, sink)
+        case DuckdbSinkSpec() | PostgresSinkSpec() | RedshiftSinkSpec():
+            return tasks_kind(spec, sink)
         case DeltaSinkSpec():
             message = "changes of Delta tables are no SQL, but entries in their logs"
             raise UsageError(message, "see what each load did in the table's log: DESCRIBE HISTORY")

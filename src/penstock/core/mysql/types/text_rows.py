@@ -53,10 +53,9 @@ class PrintedRows:
         return tuple(column[at].as_py() for column in self.columns)
 
     @classmethod
-    def of(cls, rows: Sequence[Row], columns: int) -> PrintedRows:
-        """Return rows that were read one by one; there may be none."""
-        listed = zip(*rows, strict=True) if rows else [()] * columns
-        return cls(tuple(pa.array(values, pa.binary()) for values in listed))
+    def of(cls, rows: Sequence[Row]) -> PrintedRows:
+        """Return rows that were read one by one."""
+        return cls(tuple(pa.array(values, pa.binary()) for values in zip(*rows, strict=True)))
 
     @classmethod
     def joined(cls, parts: Iterable[PrintedRows]) -> PrintedRows:
@@ -124,19 +123,18 @@ def _values_at(
     data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return where length-encoded strings that stand `at` begin, how long they are, and which are NULL."""
-    lengths = data[at].astype(np.int64)
-    begins, is_null = at + 1, lengths == _NULL
-    is_long = lengths > _NULL
-    if is_long.any():
-        for first, count in _LENGTH_BYTES.items():
-            chosen = np.flatnonzero(is_long & (data[at] == first))
+    first = data[at]
+    lengths, begins, is_null = first.astype(np.int64), at + 1, first == _NULL
+    if (first > _NULL).any():
+        for said, count in _LENGTH_BYTES.items():
+            chosen = np.flatnonzero(first == said)
             places = at[chosen, None] + np.arange(1, count + 1)
             shifts = np.arange(count, dtype=np.int64) * 8
             # What would be read beyond the buffer makes a length beyond the row's end, or a begin.
             lengths[chosen] = (data.take(places, mode="clip").astype(np.int64) << shifts).sum(axis=1)
             begins[chosen] += count
         # No length begins like an error.
-        lengths[data[at] == _ERROR] = len(data)
+        lengths[first == _ERROR] = len(data)
     lengths[is_null] = 0
     # Of 8 bytes the last one may be taken for a sign.
     lengths[lengths < 0] = len(data)
