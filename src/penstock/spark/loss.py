@@ -9,6 +9,7 @@ from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
@@ -54,6 +55,11 @@ def exit_code(wait_seconds: float = 0.0) -> int | None:
     with suppress(subprocess.TimeoutExpired):
         return int(gateway.proc.wait(wait_seconds))
     return None
+
+
+def shows_loss(error: BaseException) -> bool:
+    """Whether `error` is what calls of a JVM raise that is gone, which is told once, by whoever runs links."""
+    return isinstance(error, OSError | Py4JNetworkError) and exit_code(_END_SECONDS) is not None
 
 
 def keep_losses_quiet(context: SparkContext) -> None:
