@@ -1,13 +1,11 @@
-"""Messages that nobody of a pipeline wrote, put into its topics; and what their hint says, which deletes these."""
+"""Messages that nobody of a pipeline wrote, put into its topics."""
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 
 from penstock.core.tables import TableId
 from penstock.links.audit.told_table import ToldTables
@@ -40,18 +38,3 @@ def put(chain: Chain, topic: str, partition: int, value: bytes) -> None:
     producer = Producer({"bootstrap.servers": chain.spec.kafka.bootstrap_servers})
     producer.produce(topic, value, partition=partition)
     assert producer.flush(30) == 0
-
-
-def delete_topics(chain: Chain, prefix: str) -> None:
-    """Delete every topic whose name begins so, and wait until they are gone."""
-    admin = AdminClient({"bootstrap.servers": str(chain.spec.kafka.bootstrap_servers)})
-
-    def there() -> list[str]:
-        return [name for name in admin.list_topics(timeout=30).topics if name.startswith(prefix)]
-
-    for done in admin.delete_topics(there()).values():
-        done.result(30)
-    deadline = time.monotonic() + 30
-    while there():
-        assert time.monotonic() < deadline, "topics are not deleted"
-        time.sleep(0.1)

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from penstock.core.errors import PositionError
 from penstock.wiring.capture_mirror import SourceMirror
-from penstock.wiring.open import open_pipeline_state
+from penstock.wiring.open import OBJECTS_LINK, committed_position, open_pipeline_state, open_publisher, open_topic_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +41,14 @@ def refusal(work: Callable[[], None]) -> PositionError:
     return caught.value
 
 
+def stopped(case: CaptureCase, link: str = "db") -> str:
+    """Why a link has stopped `t`."""
+    with closing(open_pipeline_state(case.spec)) as state:
+        with closing(SourceMirror(case.spec, case.spec.sources[0], state)) as mirror:
+            mirror.refresh()
+        return state.stopped_tables(link)[f"{case.database}.t"]
+
+
 def last_offset(case: CaptureCase) -> int:
     return case.read(case.topic("t"))[-1][1]
 
@@ -56,29 +64,43 @@ def test_a_capture_that_nobody_disturbed_goes_on(case: CaptureCase) -> None:
     assert len(case.read(case.topic("t"))) == 4 + 4 + 4
 
 
-def test_a_foreign_message_between_two_runs_stops_the_capture(case: CaptureCase) -> None:
+def test_a_foreign_message_between_two_runs_stops_its_table(case: CaptureCase) -> None:
     case.put(case.topic("t"), b"hello")
 
-    message = refusal(case.run).message
+    case.run()
 
-    assert re.search(rf"{case.topic('t')}/0 has a foreign message at offset \d+: .* b'hello'", message)
+    assert re.search(rf"{case.topic('t')}/0 has a foreign message at offset \d+: .* b'hello'", stopped(case))
 
 
-def test_a_change_that_was_written_again_stops_the_capture(case: CaptureCase) -> None:
+def test_a_change_that_was_written_again_stops_its_table(case: CaptureCase) -> None:
     _, _, key, value = case.read(case.topic("t"))[0]
     case.put(case.topic("t"), value, key)
 
-    assert "somebody wrote them again" in refusal(case.run).message
+    case.run()
+
+    assert "somebody wrote them again" in stopped(case)
 
 
-def test_a_change_from_beyond_our_position_stops_the_capture(case: CaptureCase) -> None:
+def test_a_change_from_beyond_our_position_stops_its_table(case: CaptureCase) -> None:
     case.write("INSERT INTO t VALUES (5, 'e')")
     case.run()
     _, _, key, value = case.read(case.topic("t"))[-1]
     offset = value.index(b".0000") + len(b".000000")
     case.put(case.topic("t"), value[:offset] + b"\xfe\xff\xff\xff\x0f" + value[offset + 2 :], key)
 
-    assert "has a foreign message at offset" in refusal(case.run).message
+    case.run()
+
+    assert "has a foreign message at offset" in stopped(case)
+
+
+def test_a_foreign_message_in_a_copy_that_was_broken_off_stops_the_capture(case: CaptureCase) -> None:
+    with closing(open_topic_log(case.spec)) as log:
+        record = committed_position(case.spec, log, "db") or pytest.fail("there is no record")
+        with closing(open_publisher(case.spec, "db", 1, log=log)) as publisher:
+            publisher.publish((), lambda: {**record, "copying": True})
+    case.put(case.topic("t"), b"hello")
+
+    assert "has a foreign message at offset" in refusal(case.start).message
 
 
 def test_a_capture_does_not_start_anew_when_its_position_is_gone(case: CaptureCase) -> None:
@@ -113,7 +135,7 @@ def test_kafka_that_is_older_than_the_state_database_is_not_written_to(case: Cap
         (lambda value: value, "is before that of the message ahead of it"),
     ],
 )
-def test_a_foreign_message_stops_the_files_at_its_place(
+def test_a_foreign_message_stops_the_files_of_its_table_at_its_place(
     case: CaptureCase, damage: Callable[[bytes], bytes], words: str
 ) -> None:
     case.run_objects()
@@ -121,8 +143,10 @@ def test_a_foreign_message_stops_the_files_at_its_place(
     case.put(case.topic("t"), damage(value), key)
     offset = last_offset(case)
 
-    message = refusal(case.run_objects).message
+    case.run_objects()
+    case.run_objects()
 
+    message = stopped(case, OBJECTS_LINK)
     assert f"{case.topic('t')}/0 has a foreign message at offset {offset}: " in message
     assert words in message
 

@@ -16,7 +16,7 @@ from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.state.store import open_state
 from penstock.bench.capture.workload import create_table, insert_range, login
 from penstock.bench.known_tables import KnownTables, open_table_catalog
-from penstock.core.errors import FencedError, PenstockError
+from penstock.core.errors import FencedError, PenstockError, PositionError
 from penstock.core.tables import TableId
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
@@ -26,7 +26,7 @@ from penstock.links.capture.open_capture import CaptureParts, OpenCapture
 from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from penstock.adapters.mysql.connection import MysqlServer
@@ -52,6 +52,13 @@ class MemoryPublisher:
     def left_over(self, topic: str) -> int:
         del topic
         return 0
+
+    def take_foreign(self) -> Mapping[str, PositionError]:
+        return {}
+
+    def ends(self, topic: str) -> Sequence[int]:
+        del topic
+        return (0,)
 
     def create_topics(self, topics: Iterable[str]) -> None:
         """A topic is there when it is written to."""

@@ -36,6 +36,9 @@ class TextCheck:
     def is_shared(self, topic: str) -> bool:
         return topic.endswith(".shared")
 
+    def is_of_one_table(self, topic: str) -> bool:
+        return topic.endswith(".table")
+
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:
         del topic, record
         return "" if value is not None and value.startswith(b"ours") else "it does not begin with ours"
@@ -169,6 +172,21 @@ def test_a_foreign_message_is_named_with_its_place(case: Case) -> None:
     message = case.refusal()
 
     assert f"{case.topic}/0 has a foreign message at offset 7: it does not begin with ours" in message
+
+
+def test_a_foreign_message_in_the_topic_of_a_table_is_for_whoever_takes_it(case: Case) -> None:
+    case.topic += ".table"
+    case.publish(4, settle=True)
+    case.write(case.topic, b"hello")
+
+    for _ in range(2):
+        with pytest.raises(PositionError, match="has a foreign message at offset"):
+            case.publish(1)
+    with closing(case.open()) as publisher:
+        (error,) = publisher.take_foreign().values()
+        publisher.publish([], lambda: {"n": 0})
+    assert "has a foreign message at offset" in error.message
+    case.publish(1)
 
 
 def test_messages_that_look_like_ours_are_counted(case: Case) -> None:

@@ -18,6 +18,7 @@ PenstockError                 anything we can explain
 │   └── LogPurgedError        the log no longer reaches back to our position
 ├── SpoltError                user code of a spolt failed on a message
 ├── PositionError             what the target holds and what the log says disagree
+│   └── UnreadableMessageError  a message of a topic, behind which nobody reads on
 └── SinkError                 a target refused what it was given
     └── RefusedStatementError  a statement, for what its tables are
 """
@@ -211,6 +212,19 @@ class PositionError(PenstockError):
     """What a target holds and what the log says cannot both be true."""
 
     error_code = "position"
+
+
+class UnreadableMessageError(PositionError):
+    """A message in a topic of ours that is none of ours, or that lacks what came before it."""
+
+    error_code = "unreadable-message"
+
+    def __init__(self, place: tuple[str, int], offset: int, message: str, hint: str) -> None:
+        """Name its (topic, partition) and its offset, what is wrong and what to do."""
+        super().__init__(message, hint)
+        self.args = (place, offset, message, hint)
+        self.place = place
+        self.offset = offset
 
 
 class SinkError(PenstockError):

@@ -53,7 +53,8 @@ class SchemaChange:
     what older releases wrote. `moves` are all that the statement made at once: each
     of its schema-change events has them, and an origin that gets no rows has none then.
     `column_renames` are pairs of a column's old and its new name, given all at once.
-    `format` is how the messages of `topic` are written.
+    `format` is how the messages of `topic` are written. Where the table begins anew, the
+    partitions of `topic` ended at `begins`, whatever lies before those offsets.
     """
 
     source: str
@@ -70,13 +71,16 @@ class SchemaChange:
     moves: tuple[Move, ...] = ()
     column_renames: tuple[tuple[str, str], ...] = ()
     format: MessageFormat = "avro"
+    begins: tuple[int, ...] = ()
 
     def to_json(self) -> bytes:
         """The message as it stands in the schemas topic."""
         fields = {"version": _VERSION, **asdict(self), "table": str(self.table)}
+        # What older releases read.
         if self.format == "avro":
-            # What older releases read.
             del fields["format"]
+        if not self.begins:
+            del fields["begins"]
         return json.dumps(fields).encode()
 
     @classmethod
@@ -92,6 +96,7 @@ class SchemaChange:
         fields["kind"] = SchemaChangeKind(fields.get("kind", SchemaChangeKind.SCHEMA))
         fields["moves"] = tuple(Move(*move) for move in fields.get("moves", ()))
         fields["column_renames"] = tuple((old, new) for old, new in fields.get("column_renames", ()))
+        fields["begins"] = tuple(fields.get("begins", ()))
         return cls(**fields)
 
 

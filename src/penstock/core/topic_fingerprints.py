@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from penstock.core.errors import START_ANEW, PositionError
+from penstock.core.errors import START_ANEW, PositionError, UnreadableMessageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -187,9 +187,19 @@ def read_own(topic: str, offset: int, value: bytes, parse: Callable[[bytes], _Pa
         raise foreign_message(topic, 0, offset, f"it does not parse ({type(error).__name__}: {error})") from error
 
 
-def foreign_message(topic: str, partition: int, offset: int, fault: str) -> PositionError:
-    """What to raise for a message that this pipeline did not write, or cannot have written there."""
-    return PositionError(f"{topic}/{partition} has a foreign message at offset {offset}: {fault}", _FOREIGN)
+def foreign_message(topic: str, partition: int, offset: int, fault: str, table: str = "") -> UnreadableMessageError:
+    """What to raise for a message that this pipeline did not write, or cannot have written there.
+
+    In the topic of one `table` it stops that table alone.
+    """
+    message = f"{topic}/{partition} has a foreign message at offset {offset}: {fault}"
+    return UnreadableMessageError((topic, partition), offset, message, bring_back(table) if table else _FOREIGN)
+
+
+def bring_back(table: str, first: str = "let only this pipeline write to it") -> str:
+    """What to do where the topic of one table cannot be read on: the table begins anew behind all that is there."""
+    anew = f"penstock snapshot FILE {table} --full-refresh"
+    return f"{first}; then have the table begin anew: {anew} (--full-lock where it has no primary key)"
 
 
 def other_writer(place: tuple[str, int], end: int, what: str) -> PositionError:

@@ -35,6 +35,7 @@ from penstock.wiring.open import (
     open_topic_tail,
     schema_changes_topic,
 )
+from penstock.wiring.stopped_readings import StoppedReadings
 from penstock.wiring.table_control import open_table_control
 from penstock.wiring.topic_limits import warn_of_size_limits
 from penstock.wiring.warehouses import open_sinks
@@ -126,6 +127,7 @@ class ObjectsLink:
         """Write with at most `tasks_max` tasks side by side, each of some `offsets_per_task`."""
         self._pipeline = pipeline
         self._counts = CarriedRows(self.name, state)
+        self._stopped = StoppedReadings(pipeline, self.name, state)
         self._epoch = epoch
         self._tasks_max = tasks_max
         self._offsets_per_task = offsets_per_task
@@ -140,6 +142,7 @@ class ObjectsLink:
         warn_of_size_limits(self._pipeline)
         publisher = open_publisher(self._pipeline, OBJECTS_LINK, self._epoch)
         self._publisher = BatchPublisher(publisher, batch_topic(self._pipeline), self._epoch)
+        self._stopped.tell(self._publisher.record)
         return PlannedWork("topics", self.planning(), self._take_visibly, self.follow)
 
     def planning(self) -> PlannerFactory:
@@ -188,6 +191,7 @@ class ObjectsLink:
                     raise TypeError(outcome)
         if plan is not None and self._publisher is not None:
             self._counts.add(self._publisher.publish(plan, written))
+            self._stopped.tell(self._publisher.record)
             self._sweep(self._publisher)
 
     def _sweep(self, publisher: BatchPublisher) -> None:

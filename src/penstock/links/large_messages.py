@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import START_ANEW, CorruptLogError, PositionError, SinkError
+from penstock.core.errors import START_ANEW, CorruptLogError, PositionError, SinkError, UnreadableMessageError
 from penstock.core.files import key_folder
 from penstock.core.large_messages import ONLY_PENSTOCK, any_large, is_large, place_in, read_large
 from penstock.ports.topics import Fetched
@@ -61,13 +61,14 @@ class WholeLog:
     ) -> Iterator[tuple[tuple[str, int], Fetched]]:
         """See `TopicLog`: what large messages have counts, so that one range holds one of them too much at most.
 
-        Raises SinkError for one that the store does not have, and UnavailableError while the store is away.
+        What nobody of ours can have written ends a range (Fetched.unreadable). Raises SinkError
+        for one that the store does not have, and UnavailableError while the store is away.
         """
         room = dict.fromkeys(ranges, bytes_max)
         for place, fetched in self._log.read_together(ranges, bytes_max):
             taken = self._whole(place, fetched, room[place]) if any_large(fetched.values) else fetched
-            if room[place] > 0 and taken.offsets:
-                room[place] -= taken.size_bytes
+            if room[place] > 0 and (taken.offsets or taken.unreadable is not None):
+                room[place] = 0 if taken.unreadable is not None else room[place] - taken.size_bytes
                 yield place, taken
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
@@ -90,7 +91,10 @@ class WholeLog:
         for offset, value in zip(fetched.offsets, fetched.values, strict=True):
             if size >= room:
                 break
-            values.append(self._get((*place, offset), value) if is_large(value) else value)
+            try:
+                values.append(self._get((*place, offset), value) if is_large(value) else value)
+            except CorruptLogError as error:
+                return Fetched(offsets, values, size, UnreadableMessageError(place, offset, error.message, error.hint))
             offsets.append(offset)
             size += len(values[-1])
         return Fetched(offsets, values, size)

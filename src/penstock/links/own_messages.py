@@ -48,6 +48,10 @@ class CaptureMessages:
         """See ports/publisher.MessageCheck."""
         return topic == self._schemas_topic
 
+    def is_of_one_table(self, topic: str) -> bool:
+        """See ports/publisher.MessageCheck."""
+        return topic != self._schemas_topic
+
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:
         """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""
         if topic == self._schemas_topic:
@@ -81,6 +85,10 @@ class JoinMessages:
         """See ports/publisher.MessageCheck."""
         return topic == self._schemas_topic
 
+    def is_of_one_table(self, topic: str) -> bool:  # noqa: ARG002 - the port's name
+        """See ports/publisher.MessageCheck: a join has one output."""
+        return False
+
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:  # noqa: ARG002 - the port's
         """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""
         if topic == self._schemas_topic:
@@ -95,6 +103,10 @@ class BatchMessages:
 
     def is_shared(self, topic: str) -> bool:  # noqa: ARG002 - the port's name
         """See ports/publisher.MessageCheck: nobody else writes there."""
+        return False
+
+    def is_of_one_table(self, topic: str) -> bool:  # noqa: ARG002 - as above
+        """See ports/publisher.MessageCheck: batch messages are of all tables."""
         return False
 
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:  # noqa: ARG002 - as above
@@ -112,6 +124,10 @@ class SpoltMessages:
     def is_shared(self, topic: str) -> bool:
         """See ports/publisher.MessageCheck: several spolts may write to a topic, replays and others too."""
         return topic != self._letters_topic
+
+    def is_of_one_table(self, topic: str) -> bool:  # noqa: ARG002 - the port's name
+        """See ports/publisher.MessageCheck: dead letters are of all inputs."""
+        return False
 
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:  # noqa: ARG002 - the port's
         """See ports/publisher.MessageCheck: a dead letter may be of any bytes."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.core.changes import Messages
+    from penstock.core.errors import PositionError
 
 
 class MessageCheck(Protocol):
@@ -19,6 +20,10 @@ class MessageCheck(Protocol):
 
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:
         """Why this link, which stands at `record`, cannot have written the message; "" if it can."""
+        ...
+
+    def is_of_one_table(self, topic: str) -> bool:
+        """Whether somebody else's message in `topic` stops one table (CapturePublisher), and not the link."""
         ...
 
 
@@ -81,4 +86,23 @@ class Publisher(Protocol):
 
     def close(self) -> None:
         """Abort what is open and drop the connection."""
+        ...
+
+
+class CapturePublisher(Publisher, Protocol):
+    """Publishes for a capture, each of whose tables has a topic of its own."""
+
+    def take_foreign(self) -> Mapping[str, PositionError]:
+        """Topics of one table each to which somebody else has written, with the error.
+
+        Whoever takes them commits that the tables have stopped. Until then `publish` raises one of them:
+        who publishes past them would never hear of them again.
+        """
+        ...
+
+    def ends(self, topic: str) -> Sequence[int]:
+        """Where the partitions of `topic`, which was created, end now, with messages that nobody may read yet.
+
+        Raises UnavailableError when the brokers are away.
+        """
         ...

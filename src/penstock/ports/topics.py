@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from penstock.core.errors import UnreadableMessageError
+
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Messages of one (topic, partition): offsets, and values of as many, `size_bytes` in all."""
+    """Messages of one (topic, partition): offsets, and values of as many, `size_bytes` in all.
+
+    The message behind them cannot be had where `unreadable` says so.
+    """
 
     offsets: Sequence[int]
     values: Sequence[bytes]
     size_bytes: int
+    unreadable: UnreadableMessageError | None = None
 
 
 class TopicLog(Protocol):

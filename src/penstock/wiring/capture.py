@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.core.schema_changes import SchemaChange
     from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.log import LogStream
-    from penstock.ports.publisher import Publisher
+    from penstock.ports.publisher import CapturePublisher
 
 
 def open_live(spec: CaptureSpec) -> LiveCapture:
@@ -146,7 +146,7 @@ def open_follower(
 
 
 def open_parts(
-    spec: CaptureSpec, publisher: Publisher, log: TopicReader, table_catalog: TableCatalog | None = None
+    spec: CaptureSpec, publisher: CapturePublisher, log: TopicReader, table_catalog: TableCatalog | None = None
 ) -> CaptureParts:
     """Open what a capture works with: tracker and registry, if no `table_catalog` is lent, and the state database.
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from penstock.ports.checkpoints import Checkpoint, Checkpoints
     from penstock.ports.lock import Lock
     from penstock.ports.objects import ObjectStore
-    from penstock.ports.publisher import MessageCheck, Publisher
+    from penstock.ports.publisher import CapturePublisher, MessageCheck
     from penstock.ports.refreshes import Refreshes
     from penstock.ports.registry import Registry
     from penstock.ports.subjects import Subjects
@@ -104,7 +104,7 @@ def open_publisher(
     epoch: int,
     transaction_timeout_seconds: float = 60.0,
     log: TopicReader | None = None,
-) -> Publisher:
+) -> CapturePublisher:
     """Become the one publisher of `link`, fencing whoever was it before.
 
     `log` saves opening another one; it stays open.

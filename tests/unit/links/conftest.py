@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from penstock.core.changes import Messages
+    from penstock.core.errors import PositionError
 
 SCHEMAS = "schemas"
 
@@ -102,6 +103,13 @@ class MemoryPublisher:
     def left_over(self, topic: str) -> int:
         del topic
         return 0
+
+    def take_foreign(self) -> Mapping[str, PositionError]:
+        return {}
+
+    def ends(self, topic: str) -> Sequence[int]:
+        del topic
+        return (0,)
 
     def create_topics(self, topics: Iterable[str]) -> None:
         """Topics need no making."""

@@ -15,7 +15,7 @@ from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.avro.schemas import value_schema
 from penstock.core.changes import Messages, Op
-from penstock.core.errors import UnavailableError, UsageError
+from penstock.core.errors import PositionError, UnavailableError, UsageError
 from penstock.core.publication import CaptureRecord, Publication, StoppedTable, join_rereads
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.snapshot_copies import CopiedRows, copy_table
@@ -87,6 +87,13 @@ class Topic:
     def left_over(self, topic: str) -> int:
         del topic
         return 0
+
+    def take_foreign(self) -> Mapping[str, PositionError]:
+        return {}
+
+    def ends(self, topic: str) -> Sequence[int]:
+        del topic
+        return (0,)
 
     def create_topics(self, topics: Iterable[str]) -> None:
         """Topics need no making."""

@@ -11,13 +11,13 @@ from tests.unit.avro.envelopes import PROCESSED_AT_MS, SHOP, batch_of, encodable
 
 from penstock.core.avro.schemas import value_schema
 from penstock.core.changes import Op
-from penstock.core.errors import PositionError
 from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.links.objects.decoding import RangeDecoder, Stretch
 from penstock.links.objects.plan import TopicRange
 from penstock.ports.topics import Fetched
 
 if TYPE_CHECKING:
+    from penstock.core.errors import UnreadableMessageError
     from penstock.ports.registry import RegisteredTable
 
 _JSON = replace(encodable(SHOP), format="json")
@@ -48,9 +48,16 @@ def deleted() -> list[bytes]:
 
 
 def decoded(start: int, offsets: list[int], values: list[bytes]) -> list[Stretch]:
+    stretches, stopped = read(start, offsets, values)
+    assert stopped is None
+    return stretches
+
+
+def read(start: int, offsets: list[int], values: list[bytes]) -> tuple[list[Stretch], UnreadableMessageError | None]:
+    """What can be read of a range, and the message that ended it."""
     decoder = RangeDecoder(TopicRange(*_PLACE, start, start, offsets[-1] + 1, (), format="json"), ShopRegistry())
     decoder.add(Fetched(offsets, values, sum(map(len, values))))
-    return decoder.finish()
+    return decoder.finish(), decoder.stopped
 
 
 def test_tombstones_are_passed_over() -> None:
@@ -70,28 +77,42 @@ def test_a_range_of_nothing_but_such_a_tombstone_has_no_changes() -> None:
     assert decoded(8, [8], [b""]) == []
 
 
-def test_a_tombstone_whose_delete_was_compacted_away_unread_is_an_error() -> None:
+def test_a_tombstone_whose_delete_was_compacted_away_unread_ends_the_range() -> None:
     first, tombstone, second, other = deleted()
     del second
 
-    with pytest.raises(PositionError, match="t/0 offset 10 is a tombstone") as raised:
-        decoded(7, [7, 8, 10], [first, tombstone, other])
+    (stretch,), stopped = read(7, [7, 8, 10], [first, tombstone, other])
 
-    assert "min.compaction.lag.ms" in raised.value.hint
+    assert stretch.offsets.tolist() == [7]
+    assert stopped is not None
+    assert "t/0 offset 10 is a tombstone" in stopped.message
+    assert "min.compaction.lag.ms" in stopped.hint
+    assert "penstock snapshot FILE shop.orders --full-refresh" in stopped.hint
 
 
 def test_a_tombstone_in_a_topic_of_avro_is_foreign() -> None:
     decoder = RangeDecoder(TopicRange(*_PLACE, 0, 0, 1, ()), ShopRegistry())
     decoder.add(Fetched([0], [b""], 0))
 
-    with pytest.raises(PositionError, match="foreign message at offset 0"):
-        decoder.finish()
+    assert decoder.finish() == []
+    assert decoder.stopped is not None
+    assert "foreign message at offset 0" in decoder.stopped.message
 
 
-def test_messages_of_another_source_are_foreign() -> None:
-    other = replace(_JSON, source="elsewhere")
-    _, values = encode_changes(other, batch_of(1), PROCESSED_AT_MS)
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_message_of_another_source_ends_the_range_behind_those_before_it(count: int) -> None:
+    own = _values("shopdb", 3)
+    values = [*own[:count], *_values("elsewhere", 1), *own[count:]]
+
+    stretches, stopped = read(4, [4, 5, 6, 7], values)
+
+    assert [offset for stretch in stretches for offset in stretch.offsets.tolist()] == [4, 5, 6][:count]
+    assert stopped is not None
+    assert (stopped.place, stopped.offset) == (("t", 0), 4 + count)
+    assert "foreign message" in stopped.message
+
+
+def _values(source: str, count: int) -> list[bytes]:
+    _, values = encode_changes(replace(_JSON, source=source), batch_of(count), PROCESSED_AT_MS)
     assert isinstance(values, pa.BinaryArray)
-
-    with pytest.raises(PositionError, match="foreign message"):
-        decoded(0, [0], [value or b"" for value in values.to_pylist()])
+    return [value or b"" for value in values.to_pylist()]

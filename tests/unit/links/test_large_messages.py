@@ -89,16 +89,19 @@ def test_a_large_message_that_is_gone_or_another_one_is_named_with_its_offset(st
 def test_what_names_another_file_than_one_of_its_topic_is_refused_with_its_offset_and_nothing_is_read(
     store: Objects, changed: dict[str, object]
 ) -> None:
-    found = topics(store, [(frame(1) + b"small", False), (frame(1) + b"large", True)])
+    found = topics(store, [(frame(1) + b"small", False), (frame(1) + b"large", True), (frame(1) + b"next", False)])
     said = json.loads(found.values[PLACE][1])["penstock_object"]
     if isinstance(changed.get("key"), str):
         changed = {"key": str(changed["key"]).format(**said)}
     found.values[PLACE][1] = json.dumps({"penstock_object": said | changed}).encode()
 
-    with pytest.raises(CorruptLogError, match=r"src\.shop\.large/0 offset 1") as raised:
-        list(WholeLog("shop", found, NothingReadable()).read_together({PLACE: (0, 2)}, 1_000))
+    read = [each for _, each in WholeLog("shop", found, NothingReadable()).read_together({PLACE: (0, 3)}, 1_000)]
 
-    assert raised.value.hint == "let only Penstock write to this topic"
+    assert [offset for each in read for offset in each.offsets] == [0]
+    error = read[-1].unreadable
+    assert error is not None
+    assert "src.shop.large/0 offset 1" in error.message
+    assert (error.offset, error.hint) == (1, "let only Penstock write to this topic")
 
 
 class NothingReadable(Objects):

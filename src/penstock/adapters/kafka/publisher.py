@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics, explain
 from penstock.adapters.kafka.described import describe_topics, explain_publishing
 from penstock.adapters.kafka.producer import TransactionalProducer
-from penstock.adapters.kafka.reader import TopicReader, settled_ends
+from penstock.adapters.kafka.reader import TopicReader, ends_now, settled_ends
 from penstock.adapters.kafka.topic_fingerprints import TopicFingerprints
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, fingerprint_topic, position_topic
 from penstock.config.crash_points import CrashPoint
@@ -25,7 +25,7 @@ from penstock.core.kafka.records import encode_listed
 from penstock.core.kafka.shares import shares
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.core.changes import Messages
     from penstock.ports.publisher import MessageCheck
@@ -90,6 +90,15 @@ class TransactionalPublisher:
         """How many messages of ours are in `topic`, at most; see ports/publisher.Publisher."""
         return self._fingerprints.found(topic)
 
+    def take_foreign(self) -> Mapping[str, PositionError]:
+        """See ports/publisher.CapturePublisher: what was found when this was opened."""
+        found, self._fingerprints.foreign = self._fingerprints.foreign, {}
+        return found
+
+    def ends(self, topic: str) -> Sequence[int]:
+        """See ports/publisher.Publisher."""
+        return ends_now(self._admin, topic, self._fingerprints.partitions(topic))
+
     def create_topics(self, topics: Iterable[str]) -> None:
         """Create those of `topics` that do not exist; see ports/publisher.Publisher."""
         new = [topic for topic in topics if not self._fingerprints.knows(topic)]
@@ -99,6 +108,8 @@ class TransactionalPublisher:
 
     def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
         """Commit `messages` and `record` together; see ports/publisher.Publisher."""
+        for error in self._fingerprints.foreign.values():
+            raise error
         if self._fingerprints.messages >= _FINGERPRINT_MESSAGES:
             self.settle()
         try:

@@ -335,6 +335,12 @@ def written_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> M
     return _list_offsets(admin, partitions, _LATEST, IsolationLevel.READ_UNCOMMITTED)
 
 
+def ends_now(admin: AdminClient, topic: str, partitions: int) -> list[int]:
+    """Return where so many partitions of `topic` end, undecided messages included."""
+    ends = written_ends(admin, [(topic, partition) for partition in range(partitions)])
+    return [ends.get((topic, partition), 0) for partition in range(partitions)]
+
+
 def _list_offsets(
     admin: AdminClient,
     partitions: Sequence[tuple[str, int]],

@@ -29,7 +29,7 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, create_topics, explain
 from penstock.adapters.kafka.pieces import QUEUE_KIBIBYTES, QUEUE_MESSAGES, ROOM_BYTES, ROOM_MESSAGES, cut
-from penstock.adapters.kafka.reader import TopicReader, settled_ends
+from penstock.adapters.kafka.reader import TopicReader, ends_now, settled_ends
 from penstock.adapters.kafka.tails import TopicTails
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, position_topic
 from penstock.config.crash_points import CrashPoint
@@ -97,8 +97,8 @@ class WatermarkPublisher:
         self._known_topics: set[str] = set()
         self._failure: KafkaError | None = None
         self._queued_bytes = 0
-        admin = AdminClient(cluster.client_settings())
-        self._tails = TopicTails(cluster, admin, check)
+        self._admin = AdminClient(cluster.client_settings())
+        self._tails = TopicTails(cluster, self._admin, check)
         create_topics(cluster, [self._position_topic], POSITION_SETTINGS, partitions=1)
         self._producer = Producer(_producer_settings(cluster))
         self._saved_at = -math.inf
@@ -121,6 +121,14 @@ class WatermarkPublisher:
     def left_over(self, topic: str) -> int:
         """How many messages of a first publication that broke off are in `topic`."""
         return self._tails.left_over(topic)
+
+    def take_foreign(self) -> Mapping[str, PositionError]:
+        """See ports/publisher.CapturePublisher: what others wrote stops the link; it stands among what is to come."""
+        return {}
+
+    def ends(self, topic: str) -> Sequence[int]:
+        """See ports/publisher.Publisher."""
+        return ends_now(self._admin, topic, self._tails.partitions(topic))
 
     def create_topics(self, topics: Iterable[str]) -> None:
         """Create those of `topics` that do not exist; see ports/publisher.Publisher."""

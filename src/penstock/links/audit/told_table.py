@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.core.positions import timeline_of
@@ -24,12 +24,14 @@ _BEGINNINGS = frozenset({SchemaChangeKind.TRUNCATE, SchemaChangeKind.CREATE, Sch
 class ToldTable:
     """The table's topics, oldest first, each with its partitions; changes before `begins` in the log count no more.
 
-    `refusal` says why its changes cannot be folded, "" if they can.
+    `refusal` says why its changes cannot be folded, "" if they can. What a (topic, partition) has
+    before its offset in `first_offsets` is of before the table began anew.
     """
 
     topics: tuple[tuple[str, int], ...] = ()
     begins: Order | None = None
     refusal: str = ""
+    first_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
 
 class TopicsOfTables(Protocol):
@@ -97,6 +99,7 @@ class ToldTables:
         """What is known of a table."""
         topics: dict[str, int] = {}
         begins, refusal, last = None, "", ""
+        first_offsets: dict[tuple[str, int], int] = {}
         for change in self._changes:
             if (change.source, change.table) != (source, table):
                 continue
@@ -104,11 +107,12 @@ class ToldTables:
                 refusal = f"it went back to the topic {change.topic}, which it had before"
             last = change.topic
             topics[last] = change.partitions
+            first_offsets |= {(last, partition): offset for partition, offset in enumerate(change.begins)}
             if change.kind in _BEGINNINGS:
                 begins, refusal = change.order, ""
             elif change.kind is SchemaChangeKind.RENAME:
                 refusal = "its rows came from another table by RENAME, whose topic is not looked into"
-        return ToldTable(tuple(topics.items()), begins, refusal)
+        return ToldTable(tuple(topics.items()), begins, refusal, first_offsets)
 
     def timelines(self, source: str, topic: str, partition: int) -> tuple[tuple[int, int], ...]:
         """The offsets at which timelines begin in a partition, each with its timeline."""

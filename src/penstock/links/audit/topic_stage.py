@@ -51,6 +51,7 @@ class TopicStage:
         self._next: dict[tuple[str, int], int] = {}
         self._last: dict[tuple[str, int], Order] = {}
         self._begins: Order | None = None
+        self._first_offsets: Mapping[tuple[str, int], int] = {}
 
     @property
     def dialect(self) -> AuditDialect:
@@ -74,7 +75,7 @@ class TopicStage:
             self._changes.folded.clear()
             self._next.clear()
             self._last.clear()
-            self._begins = told.begins
+            self._begins, self._first_offsets = told.begins, told.first_offsets
         for topic, partitions in told.topics:
             if not self._changes.refusal:
                 self._read([(topic, partition) for partition in range(partitions)])
@@ -83,8 +84,9 @@ class TopicStage:
         """Fold what is new in the partitions of one topic."""
         unread = [place for place in places if place not in self._next]
         for place, begin in self._first_kept(unread).items() if unread else ():
-            self._next[place] = begin
-            self._changes.is_partial = self._changes.is_partial or begin > 0
+            first = self._first_offsets.get(place, 0)
+            self._next[place] = max(begin, first)
+            self._changes.is_partial = self._changes.is_partial or begin > first
         ends = self._log.ends(places)
         todo = {place: (self._next.get(place, 0), end) for place, end in ends.items()}
         while todo := {place: limits for place, limits in todo.items() if limits[0] < limits[1]}:

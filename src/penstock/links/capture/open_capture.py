@@ -14,6 +14,7 @@ from penstock.core.errors import START_ANEW, FencedError, LogError, PositionErro
 from penstock.core.positions import in_timeline
 from penstock.core.publication import CaptureRecord, StoppedTable, join_rereads
 from penstock.core.schema_changes import SchemaChangeKind
+from penstock.core.topic_fingerprints import bring_back
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.core.schema_changes import SchemaChange
     from penstock.core.snapshots import Reread, SnapshotProgress
     from penstock.links.capture.table_catalog import TableCatalog
-    from penstock.ports.publisher import Publisher
+    from penstock.ports.publisher import CapturePublisher, Publisher
     from penstock.ports.replay import Replay
 
 _REGISTERED = CrashPoint("statement.registered", "a statement's new schemas are registered, their topics are not made")
@@ -41,7 +42,7 @@ _FIRST_REFRESH = 2**30
 class CaptureParts:
     """What a capture works with."""
 
-    publisher: Publisher
+    publisher: CapturePublisher
     table_catalog: TableCatalog
     statements: Replay
     schemas_topic: str
@@ -76,6 +77,8 @@ class OpenCapture:
     snapshots: dict[str, SnapshotProgress] = field(default_factory=dict)
     refreshes: int = 0
     rereads: dict[str, Reread] = field(default_factory=dict)
+    found_foreign: bool = False
+    """Whether tables stopped when this was opened, as somebody else had written to their topics."""
 
     @classmethod
     def resume(
@@ -117,11 +120,24 @@ class OpenCapture:
         capture = cls(parts, epoch, record.position, record.timestamp_ms, stopped, known, publish_token, has_tracker)
         capture.snapshots, capture.refreshes = dict(record.snapshots), record.refreshes
         capture.rereads = dict(record.rereads)
+        capture._stop_foreign()
         if record.epoch < epoch:
             # Once for each instance: nobody but we and those before us may have touched the tracker.
             parts.table_catalog.require_tracker(capture.stopped)
             capture.advance(record.position)
         return capture
+
+    def _stop_foreign(self) -> None:
+        """Stop the tables to whose topics somebody else has written, and commit that before anything else."""
+        topics = {each.topic: str(each.table) for each in self.parts.table_catalog.announced()}
+        for topic, error in self.parts.publisher.take_foreign().items():
+            # Nobody reads a topic on that a table had before, or one of a table that has ended.
+            if (table := topics.get(topic)) is not None:
+                why = StoppedTable(str(self.position), error.message, bring_back(table))
+                self.stopped.setdefault(table, why)
+                self.found_foreign = True
+        if self.found_foreign:
+            self.advance(self.position)
 
     def publish(self, publication: Publication) -> None:
         """Commit a publication that begins where we stand."""
@@ -210,8 +226,10 @@ class OpenCapture:
         """Commit that a table begins at `position`, without rows, whether it had stopped or was not carried yet."""
         self.stopped.pop(str(schema_change.table), None)
         self.parts.publisher.create_topics([schema_change.topic])
-        self.refresh(position, schema_change_messages(self.parts.schemas_topic, [schema_change]), {})
-        self.parts.table_catalog.announce(schema_change)
+        # What is on its way to the topic from here on is of the table as it begins.
+        told = replace(schema_change, begins=tuple(self.parts.publisher.ends(schema_change.topic)))
+        self.refresh(position, schema_change_messages(self.parts.schemas_topic, [told]), {})
+        self.parts.table_catalog.announce(told)
 
     def _stand_at(self, position: Position) -> None:
         if (position.order, position.timeline) != (self.position.order, self.position.timeline):

@@ -78,5 +78,5 @@ def _up_to(part: RangeWritten, horizons: Mapping[SourceTable, Order]) -> RangeWr
     horizon = horizons.get((part.range.source, part.range.table))
     for index, batch in enumerate(part.batches):
         if horizon is not None and batch.first_order >= horizon:
-            return replace(part, read_to=batch.start_offset, batches=part.batches[:index])
+            return replace(part, read_to=batch.start_offset, batches=part.batches[:index], stopped=None)
     return part

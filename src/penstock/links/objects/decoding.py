@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
@@ -11,10 +12,10 @@ import pyarrow as pa
 
 from penstock.core.avro.envelope_decode import DecodedChanges, DecodedRows, joined
 from penstock.core.avro.schemas import table_schema
-from penstock.core.errors import START_ANEW, PenstockError, PositionError
+from penstock.core.errors import PenstockError, UnreadableMessageError
 from penstock.core.message_format import decode_changes, decode_rows, schema_ids
 from penstock.core.timelines import timelines_at
-from penstock.core.topic_fingerprints import foreign_message
+from penstock.core.topic_fingerprints import bring_back, foreign_message
 from penstock.links.objects.in_order import read_orders, require_forward, require_own
 from penstock.links.own_messages import read_change
 
@@ -64,45 +65,66 @@ class RangeDecoder:
         self._parts: list[Stretch] = []
         self._after = topic_range.after
         self._seen_to = topic_range.start
+        self.stopped: UnreadableMessageError | None = None
+        """The message before which reading has ended."""
         self.count = 0
         self.size_bytes = 0
         self.last_offset = topic_range.start - 1
 
     def add(self, fetched: Fetched) -> None:
-        """Take the next messages. Raises PositionError for one that the range's source cannot have written."""
+        """Take the next messages, up to one that the range's source cannot have written there."""
+        if self.stopped is not None:
+            return
         self._offsets += fetched.offsets
         self._values += fetched.values
         self.count += len(fetched.offsets)
         self.size_bytes += fetched.size_bytes
-        self.last_offset = fetched.offsets[-1]
-        if len(self._values) >= _MESSAGES_MIN:
+        self.last_offset = fetched.offsets[-1] if fetched.offsets else self.last_offset
+        if len(self._values) >= _MESSAGES_MIN or fetched.unreadable is not None:
             self._decode()
+        if fetched.unreadable is not None and self.stopped is None:
+            error = fetched.unreadable
+            hint = bring_back(self._range.table, error.hint)
+            self.stopped = UnreadableMessageError(error.place, error.offset, error.message, hint)
 
     def finish(self) -> list[Stretch]:
-        """Return all that came; raises as `add` does."""
+        """Return all that came and can be read."""
         self._decode()
         return [_joined(list(parts)) for _, parts in groupby(self._parts, lambda part: part.schema_id)]
 
     def _decode(self) -> None:
-        messages, self._offsets, self._values = (self._offsets, self._values), [], []
-        if not messages[0]:
-            return
-        if self._range.format == "json":
-            messages = self._without_tombstones(*messages)
-            if not messages[0]:
+        offsets, values, self._offsets, self._values = self._offsets, self._values, [], []
+        while offsets:
+            seen_to, after = self._seen_to, self._after
+            try:
+                self._parts += list(self._decoded(offsets, values))
+            except UnreadableMessageError as error:
+                # Those before it are as good as ever.
+                self.stopped, self._seen_to, self._after = error, seen_to, after
+                count = bisect_left(offsets, error.offset)
+                offsets, values = offsets[:count], values[:count]
+            else:
                 return
-        offsets, values = np.array(messages[0], np.int64), pa.array(messages[1], pa.binary())
+
+    def _decoded(self, offsets: Sequence[int], values: Sequence[bytes]) -> Iterator[Stretch]:
+        """Yield the changes of messages; raises UnreadableMessageError for the first that is none."""
+        if self._range.format == "json":
+            offsets, values = self._without_tombstones(offsets, values)
+        if not offsets:
+            return
         try:
-            self._parts += self._stretches(offsets, values)
+            yield from self._stretches(np.array(offsets, np.int64), pa.array(values, pa.binary()))
+        except UnreadableMessageError:
+            raise
         except (PenstockError, ValueError) as error:
             if not (isinstance(error, PenstockError) and error.retryable):
-                self._find_foreign(zip(*messages, strict=True), error)
+                self._find_foreign(zip(offsets, values, strict=True), error)
             raise
 
     def _without_tombstones(self, offsets: Sequence[int], values: Sequence[bytes]) -> tuple[list[int], list[bytes]]:
         """Leave out messages without a value: the change right before such a one said that the row is gone.
 
-        Raises PositionError where that change is not there: compaction has taken it away before it was read.
+        Raises UnreadableMessageError where that change is not there: compaction has taken it away before it was read.
         """
         kept: tuple[list[int], list[bytes]] = ([], [])
         for offset, value in zip(offsets, values, strict=True):
@@ -129,19 +151,22 @@ class RangeDecoder:
             yield Stretch(schema_id, schema, those, changes, orders)
 
     def _find_foreign(self, messages: Iterable[tuple[int, bytes]], cause: Exception) -> None:
-        """Raise PositionError for the first message that no capture of the range's source can have written."""
+        """Raise UnreadableMessageError for the first message that no capture of the range's source can have written."""
         for offset, value in messages:
             fault, _ = read_change(value, self._range.source, self._registry.value_schema)
             if fault:
-                raise foreign_message(self._range.topic, self._range.partition, offset, fault) from cause
+                place = self._range.topic, self._range.partition
+                raise foreign_message(*place, offset, fault, self._range.table) from cause
 
 
-def _compacted(topic_range: TopicRange, offset: int) -> PositionError:
-    topic = topic_range.topic
-    where = f"{topic}/{topic_range.partition} offset {offset}"
-    message = f"{where} is a tombstone, and the delete before it was compacted away before it was read"
+def _compacted(topic_range: TopicRange, offset: int) -> UnreadableMessageError:
+    place = topic, partition = topic_range.topic, topic_range.partition
+    message = (
+        f"{topic}/{partition} offset {offset} is a tombstone, and the delete before it was compacted away before it "
+        "was read: rows that were deleted may be left in the targets"
+    )
     lag = f"raise min.compaction.lag.ms of {topic} (penstock police)"
-    return PositionError(message, f"{lag}; rows that were deleted may be left in the targets: {START_ANEW}")
+    return UnreadableMessageError(place, offset, message, bring_back(topic_range.table, lag))
 
 
 def _joined(parts: list[Stretch]) -> Stretch:

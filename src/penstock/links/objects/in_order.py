@@ -45,7 +45,7 @@ def order_at(orders: npt.NDArray[np.int64], index: int) -> Order:
 def require_own(
     topic_range: TopicRange, table: TableId, changes: DecodedChanges | DecodedRows, offsets: npt.NDArray[np.int64]
 ) -> None:
-    """Raise PositionError unless all changes, at `offsets`, are of the range's source and its `table`."""
+    """Raise UnreadableMessageError unless all changes, at `offsets`, are of the range's source and its `table`."""
     if str(table) != topic_range.table:
         fault = f"its schema is that of table {table}, not of {topic_range.table}"
         raise _foreign(topic_range, int(offsets[0]), fault)
@@ -61,7 +61,7 @@ def require_forward(
 ) -> Order:
     """Return the place of the last change, having checked that none lies before the one ahead of it.
 
-    A row whose key changed is two changes of one place. Raises PositionError: a
+    A row whose key changed is two changes of one place. Raises UnreadableMessageError: a
     capture writes a partition in the order of the log, so somebody else wrote the
     message, or a part of the topic twice.
     """
@@ -78,7 +78,7 @@ def require_forward(
 
 
 def _foreign(topic_range: TopicRange, offset: int, fault: str) -> Exception:
-    return foreign_message(topic_range.topic, topic_range.partition, offset, fault)
+    return foreign_message(topic_range.topic, topic_range.partition, offset, fault, topic_range.table)
 
 
 def _place(order: Order) -> str:

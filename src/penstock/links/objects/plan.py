@@ -11,6 +11,7 @@ rows from both sides of a schema-change event, and the schema-change events of a
 too far behind to be read to its end wait. Timelines are read after the ends, so that
 of every planned row the timeline is known. What waits for more rows (`closing`) is not
 planned, unless a schema-change event of its table is: those wait for all of its rows.
+Of tables that have stopped nothing is planned (`stopping`).
 """
 
 from __future__ import annotations
@@ -130,7 +131,8 @@ class ObjectsPlanner:
 
     def starts(self, record: ObjectsRecord) -> Mapping[tuple[str, int], int]:
         """Behind what of each (topic, partition) something is new to a plan from `record`."""
-        topics = {(a.topic, number): 0 for _, a in self._schema_changes for number in range(a.partitions)}
+        read = [a for topic, a in self._topics().items() if _is_read(record, topic, a)]
+        topics = {(a.topic, number) for a in read for number in range(a.partitions)}
         tables = {place: record.places.get(place, (0, 0))[1] for place in topics}
         return {(self._schemas_topic, 0): self._read_to, (self._timelines_topic, 0): self._timelines_read_to, **tables}
 
@@ -168,6 +170,8 @@ class ObjectsPlanner:
         behind: set[str] = set()
         for topic in sorted(topics, key=lambda name: (_generation(name, topics), name)):
             schema_change = topics[topic]
+            if not _is_read(record, topic, schema_change):
+                continue
             if schema_change.follows in behind:
                 behind.add(topic)
                 continue
@@ -203,6 +207,11 @@ class ObjectsPlanner:
         for _, schema_change in self._schema_changes:
             cuts[schema_change.source, str(schema_change.table)].append(schema_change.order)
         return cuts
+
+
+def _is_read(record: ObjectsRecord, topic: str, newest: SchemaChange) -> bool:
+    """Whether anything of a topic is planned; `newest` is its newest schema-change event."""
+    return topic not in record.left and (newest.source, str(newest.table)) not in record.stopped_tables()
 
 
 def _generation(topic: str, topics: Mapping[str, SchemaChange]) -> int:

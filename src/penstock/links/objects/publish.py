@@ -15,6 +15,7 @@ from penstock.core.publication import count_rows
 from penstock.links.objects.barriers import pass_on
 from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.shares import join
+from penstock.links.objects.stopping import stop_and_resume
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +80,7 @@ class BatchPublisher:
             reached=reached,
             message_bytes=message_bytes,
         )
+        record = stop_and_resume(record, passage.written, [told for _, told in passage.schema_changes])
         batches.sort(key=_in_log_order)
         self._commit(batches, record)
         return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +10,16 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int]
 """(end offset of the newest batch, first offset that was not read): control records lie between the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedReading:
+    """Nothing more of the `table` of `source` is read, until it begins anew: why, and what to do."""
+
+    source: str
+    table: str
+    error: str
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +31,10 @@ class ObjectsRecord:
     `passed`: a table that waits for its rows keeps no other back. `rows` counts
     what this one transaction added: table to (rows, newest commit time in Unix ms).
     `message_bytes` is the average size of a message of each topic, as last read.
+
+    `stopped` has the places at whose first unread message reading has ended, or whose table
+    got rows of one that had stopped. Topics in `left` are read no more: their table begins
+    anew in another one.
 
     Files of batch messages before `files_from` (offsets of the batch topic) may be
     deleted, and no target starts before it; those before `deleted_to` are.
@@ -36,6 +50,12 @@ class ObjectsRecord:
     message_bytes: Mapping[str, int] = field(default_factory=dict)
     files_from: int = 0
     deleted_to: int = 0
+    stopped: Mapping[tuple[str, int], StoppedReading] = field(default_factory=dict)
+    left: tuple[str, ...] = ()
+
+    def stopped_tables(self) -> Mapping[tuple[str, str], StoppedReading]:
+        """Why each (source, table) is not read."""
+        return {(each.source, each.table): each for each in self.stopped.values()}
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -50,6 +70,8 @@ class ObjectsRecord:
             "message_bytes": dict(self.message_bytes),
             "files_from": self.files_from,
             "deleted_to": self.deleted_to,
+            **({"stopped": [[*place, asdict(why)] for place, why in self.stopped.items()]} if self.stopped else {}),
+            **({"left": list(self.left)} if self.left else {}),
         }
 
     @classmethod
@@ -61,6 +83,10 @@ class ObjectsRecord:
             message = "a position record without its places"
             raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
         message_bytes = record.get("message_bytes", {})
+        stopped, left = record.get("stopped", []), record.get("left", [])
+        if not (isinstance(stopped, list) and isinstance(left, list)):
+            message = "a position record whose stopped tables cannot be read"
+            raise ValueError(message)  # noqa: TRY004 - as above
         if not (isinstance(ids, dict) and isinstance(reached, list) and isinstance(message_bytes, dict)):
             message = "a position record whose topics cannot be read"
             raise ValueError(message)  # noqa: TRY004 - as above
@@ -75,4 +101,6 @@ class ObjectsRecord:
             message_bytes={str(topic): int(size) for topic, size in message_bytes.items()},
             files_from=int(str(record.get("files_from", 0))),
             deleted_to=int(str(record.get("deleted_to", 0))),
+            stopped={(topic, partition): StoppedReading(**why) for topic, partition, why in stopped},
+            left=tuple(left),
         )

@@ -35,7 +35,10 @@ def render_again(batch: Batch, log: TopicLog, registry: Registry) -> bytes:
     decoder = RangeDecoder(given, registry)
     for _, fetched in log.read_together({place: (start, end)}, batch.size_bytes << 20):
         decoder.add(fetched)
-    for stretch in decoder.finish():
+    stretches = decoder.finish()
+    if decoder.stopped is not None:
+        raise decoder.stopped
+    for stretch in stretches:
         content = _rendered(batch, stretch)
         if content is not None:
             return content

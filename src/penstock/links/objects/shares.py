@@ -109,7 +109,7 @@ def _joined(pieces: Sequence[RangeWritten]) -> RangeWritten:
     first, last = kept[0], kept[-1]
     whole = replace(first.range, end=last.range.end, is_whole=last.range.is_whole)
     batches = tuple(batch for piece in kept for batch in piece.batches)
-    return RangeWritten(whole, last.read_to, batches, max(piece.message_bytes for piece in kept))
+    return RangeWritten(whole, last.read_to, batches, max(piece.message_bytes for piece in kept), last.stopped)
 
 
 def _goes_on(ahead: RangeWritten, piece: RangeWritten) -> bool:

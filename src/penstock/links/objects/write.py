@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from penstock.core.errors import UnreadableMessageError
     from penstock.core.positions import Order
     from penstock.links.objects.decoding import Stretch
     from penstock.links.objects.plan import TopicRange
@@ -58,13 +59,15 @@ _DEFAULTS = FileRules()
 class RangeWritten:
     """A range is in files: its batches, in order, and how far it was read, which may be short of its end.
 
-    `message_bytes` is how large its messages are, on the average.
+    `message_bytes` is how large its messages are, on the average. At `read_to` is a
+    message that ended the reading where `stopped` says so.
     """
 
     range: TopicRange
     read_to: int
     batches: tuple[Batch, ...]
     message_bytes: int = 0
+    stopped: UnreadableMessageError | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -91,8 +94,8 @@ class FileWriter:
         A range with too many bytes for one go is left early, and its result says where;
         so is the largest of those that are being read, where all together have too
         many: they were planned by what messages had before, and a large one may be
-        among them. Raises PositionError for a message that no capture of the range's
-        source can have written there.
+        among them. And so is one with a message that no capture of the range's source
+        can have written there.
         """
         reading = {(r.topic, r.partition): (r, RangeDecoder(r, self._registry)) for r in ranges}
         asked = {place: (r.start, r.end) for place, (r, _) in reading.items()}
@@ -114,20 +117,24 @@ class FileWriter:
         self, reading: Mapping[_Place, tuple[TopicRange, RangeDecoder]], place: _Place, held_bytes: int
     ) -> _Place | None:
         """Return which range is written now, behind messages of `place`; all hold `held_bytes`. None for no range."""
-        if reading[place][1].size_bytes >= self._rules.bytes_max:
+        decoder = reading[place][1]
+        if decoder.size_bytes >= self._rules.bytes_max or decoder.stopped is not None:
             return place
         if held_bytes < self._rules.held_bytes_max:
             return None
         return max(reading, key=lambda each: reading[each][1].size_bytes)
 
     def _write_range(self, topic_range: TopicRange, decoder: RangeDecoder, *, is_left: bool) -> RangeWritten:
-        end = decoder.last_offset + 1 if is_left else topic_range.end
         runs = [run for stretch in decoder.finish() for run in self._runs(stretch, topic_range.cuts)]
+        end = decoder.last_offset + 1 if is_left else topic_range.end
+        if decoder.stopped is not None:
+            end = decoder.stopped.offset
         starts = [topic_range.batch_start, *(int(run.offsets[0]) for run in runs[1:]), end]
         batches = tuple(
             self._write_file(topic_range, run, limits) for run, limits in zip(runs, pairwise(starts), strict=False)
         )
-        return RangeWritten(topic_range, end, batches, decoder.size_bytes // max(decoder.count, 1))
+        size = decoder.size_bytes // max(decoder.count, 1)
+        return RangeWritten(topic_range, end, batches, size, decoder.stopped)
 
     def _runs(self, stretch: Stretch, cuts: Sequence[Order]) -> Iterator[Stretch]:
         """Cut a stretch into what goes into a file each."""

@@ -1,0 +1,71 @@
+"""Tables whose topics cannot be read on: where they stop, and where they go on.
+
+A message that the table's capture did not write, or that lacks what came before it,
+ends the reading of its partition, and nothing more of the table is read: what is
+behind it may be as wrong. Statements about the table are passed on, as rows
+that are not there are in nobody's way; who gets its rows by one of them stops, too. When the
+table begins anew (SchemaChange.begins), all that its topic had until then counts no more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from penstock.core.schema_changes import SchemaChangeKind
+from penstock.core.topic_fingerprints import bring_back
+from penstock.links.objects.record import StoppedReading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.core.schema_changes import SchemaChange
+    from penstock.links.objects.record import ObjectsRecord
+    from penstock.links.objects.write import RangeWritten
+
+
+def stop_and_resume(
+    record: ObjectsRecord, written: Iterable[RangeWritten], schema_changes: Sequence[SchemaChange]
+) -> ObjectsRecord:
+    """Return `record`, behind what is `written` and those schema-change events, with the tables that stop and go on."""
+    for part in written:
+        if part.stopped is not None:
+            why = StoppedReading(part.range.source, part.range.table, part.stopped.message, part.stopped.hint)
+            record = replace(record, stopped={**record.stopped, part.stopped.place: why})
+    for _, statement in groupby(schema_changes, key=lambda told: (told.source, told.order)):
+        before = record.stopped_tables()
+        for schema_change in statement if before else ():
+            if schema_change.begins:
+                record = _begin_anew(record, schema_change)
+            elif schema_change.kind is SchemaChangeKind.RENAME:
+                record = _stop_moved(record, schema_change, before)
+    return record
+
+
+def _begin_anew(record: ObjectsRecord, schema_change: SchemaChange) -> ObjectsRecord:
+    """Go on behind all that the topic had; other topics that the table had before are read no more."""
+    table, topic = (schema_change.source, str(schema_change.table)), schema_change.topic
+    if table not in record.stopped_tables():
+        return record
+    places = dict(record.places)
+    for partition, end in enumerate(schema_change.begins):
+        batched, read = places.get((topic, partition), (0, 0))
+        places[topic, partition] = (batched, max(read, end))
+    stopped = {place: why for place, why in record.stopped.items() if (why.source, why.table) != table}
+    left = {*record.left, *(place[0] for place in record.stopped.keys() - stopped.keys())} - {topic}
+    return replace(record, places=places, stopped=stopped, left=tuple(sorted(left)))
+
+
+def _stop_moved(
+    record: ObjectsRecord, schema_change: SchemaChange, before: Mapping[tuple[str, str], StoppedReading]
+) -> ObjectsRecord:
+    """Stop the table if it got the rows of one that was stopped `before` the statement."""
+    table = str(schema_change.table)
+    for move in schema_change.moves:
+        why = before.get((schema_change.source, move.origin))
+        if move.table == table and why is not None:
+            error = f"it got the rows of {move.origin}, of which not all were read: {why.error}"
+            reading = StoppedReading(schema_change.source, table, error, bring_back(table))
+            record = replace(record, stopped={**record.stopped, (schema_change.topic, 0): reading})
+    return record

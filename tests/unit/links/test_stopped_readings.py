@@ -1,0 +1,86 @@
+"""Tables whose topics cannot be read on: they stop, those that get their rows stop, and a new beginning ends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
+from penstock.core.tables import TableId
+from penstock.core.topic_fingerprints import foreign_message
+from penstock.links.objects.plan import TopicRange
+from penstock.links.objects.record import ObjectsRecord
+from penstock.links.objects.stopping import stop_and_resume
+from penstock.links.objects.write import RangeWritten
+
+_READ = {("t", 0): (5, 7), ("t", 1): (20, 30), ("u", 0): (1, 1)}
+_FOREIGN = foreign_message("t", 0, 7, "x", "shop.t")
+_STOPPED = stop_and_resume(
+    ObjectsRecord(places=_READ),
+    [
+        RangeWritten(TopicRange("db", "shop.t", "t", 0, 5, 5, 9, ()), 7, (), 0, _FOREIGN),
+        RangeWritten(TopicRange("db", "shop.u", "u", 0, 1, 1, 1, ()), 1, ()),
+    ],
+    [],
+)
+
+
+def event(table: str, topic: str, kind: SchemaChangeKind, *moves: Move, begins: tuple[int, ...] = ()) -> SchemaChange:
+    name = TableId("shop", table)
+    return SchemaChange("db", name, topic, "", 1, 2, 2, (1, 1, 0), kind, moves=moves, begins=begins)
+
+
+def stopped(record: ObjectsRecord) -> list[str]:
+    return sorted(table for _, table in record.stopped_tables())
+
+
+def test_a_table_stops_at_a_message_and_its_record_is_read_back() -> None:
+    assert stopped(_STOPPED) == ["shop.t"]
+    assert ObjectsRecord.from_mapping(_STOPPED.to_mapping()) == _STOPPED
+    assert "stopped" not in ObjectsRecord().to_mapping()
+
+
+def test_it_goes_on_where_it_begins_anew_in_all_of_its_partitions() -> None:
+    anew = stop_and_resume(_STOPPED, [], [event("t", "t", SchemaChangeKind.CREATE, begins=(12, 25))])
+
+    assert stopped(anew) == []
+    assert anew.places == {("t", 0): (5, 12), ("t", 1): (20, 30), ("u", 0): (1, 1)}
+    assert anew.left == ()
+
+
+def test_a_partition_that_was_never_read_begins_there_too() -> None:
+    anew = stop_and_resume(_STOPPED, [], [event("t", "t", SchemaChangeKind.CREATE, begins=(12, 25, 4))])
+
+    assert anew.places["t", 2] == (0, 4)
+
+
+def test_a_topic_that_the_table_had_before_is_read_no_more() -> None:
+    anew = stop_and_resume(_STOPPED, [], [event("t", "t2", SchemaChangeKind.CREATE, begins=(0, 0))])
+
+    assert (stopped(anew), anew.left) == ([], ("t",))
+    assert ObjectsRecord.from_mapping(anew.to_mapping()) == anew
+
+
+@pytest.mark.parametrize("kind", [SchemaChangeKind.CREATE, SchemaChangeKind.SCHEMA, SchemaChangeKind.TRUNCATE])
+def test_no_other_event_of_it_lets_it_go_on(kind: SchemaChangeKind) -> None:
+    assert stop_and_resume(_STOPPED, [], [event("t", "t", kind)]) == _STOPPED
+
+
+def test_a_table_that_was_not_stopped_is_read_as_ever_where_it_begins_anew() -> None:
+    record = replace(_STOPPED, stopped={})
+
+    assert stop_and_resume(record, [], [event("t", "t", SchemaChangeKind.CREATE, begins=(12, 25))]) == record
+
+
+def test_a_table_that_gets_the_rows_of_a_stopped_one_stops_until_it_begins_anew() -> None:
+    moves = (Move("shop.t", "shop.u", 2), Move("shop.u", "shop.v", 2))
+    renamed = stop_and_resume(
+        _STOPPED, [], [event(table, table, SchemaChangeKind.RENAME, *moves) for table in ("u", "v")]
+    )
+
+    assert stopped(renamed) == ["shop.t", "shop.u"]
+    assert "it got the rows of shop.t" in renamed.stopped["u", 0].error
+    assert "penstock snapshot FILE shop.u --full-refresh" in renamed.stopped["u", 0].hint
+    anew = stop_and_resume(renamed, [], [event("u", "u", SchemaChangeKind.CREATE, begins=(9, 9))])
+    assert (stopped(anew), anew.places["u", 0]) == (["shop.t"], (1, 9))
