@@ -30,6 +30,14 @@ class StoppedTable:
     hint: str
 
 
+def nothing_left(table: str) -> str:
+    """What to do about a stopped table that was dropped or renamed since."""
+    return (
+        f'nothing is left to carry under that name: leave it out with "!{table}" under tables to hide it; '
+        "what the targets have of it stays as it was"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CaptureRecord:
     """The position record of a capture.

@@ -80,7 +80,27 @@ def test_a_table_that_gets_the_rows_of_a_stopped_one_stops_until_it_begins_anew(
     )
 
     assert stopped(renamed) == ["shop.t", "shop.u"]
+    assert "shop.t was dropped or got another name" in renamed.stopped["t", 0].error
     assert "it got the rows of shop.t" in renamed.stopped["u", 0].error
     assert "penstock snapshot FILE shop.u --full-refresh" in renamed.stopped["u", 0].hint
     anew = stop_and_resume(renamed, [], [event("u", "u", SchemaChangeKind.CREATE, begins=(9, 9))])
     assert (stopped(anew), anew.places["u", 0]) == (["shop.t"], (1, 9))
+
+
+def test_a_stopped_table_that_is_dropped_is_told_as_such_until_one_of_its_name_begins() -> None:
+    dropped = stop_and_resume(_STOPPED, [], [event("t", "t", SchemaChangeKind.DROP)])
+
+    assert "was dropped or got another name" in dropped.stopped["t", 0].error
+    assert "leave it out" in dropped.stopped["t", 0].hint
+    anew = stop_and_resume(dropped, [], [event("t", "t", SchemaChangeKind.CREATE, begins=(12, 25))])
+    assert stopped(anew) == []
+
+
+def test_stopped_tables_that_change_names_both_stop() -> None:
+    moves = (Move("shop.t", "shop.u", 2), Move("shop.u", "shop.t", 2))
+    swapped = stop_and_resume(
+        _STOPPED, [], [event(table, table, SchemaChangeKind.RENAME, *moves) for table in ("u", "t")]
+    )
+
+    assert stopped(swapped) == ["shop.t", "shop.u"]
+    assert swapped.stopped["t", 0] == _STOPPED.stopped["t", 0]

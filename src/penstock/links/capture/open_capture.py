@@ -12,7 +12,7 @@ from penstock.config.crash_points import CrashPoint
 from penstock.core.changes import Messages
 from penstock.core.errors import START_ANEW, FencedError, LogError, PositionError
 from penstock.core.positions import in_timeline
-from penstock.core.publication import CaptureRecord, StoppedTable, join_rereads
+from penstock.core.publication import CaptureRecord, StoppedTable, join_rereads, nothing_left
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.topic_fingerprints import bring_back
 
@@ -189,6 +189,7 @@ class OpenCapture:
         self.timestamp_ms = statement.timestamp_ms
         _REGISTERED.maybe_crash()
         self.parts.publisher.create_topics(a.topic for a in announced)
+        announced = [self._beginning(a) if a.kind is SchemaChangeKind.CREATE else a for a in announced]
         _MADE_TOPICS.maybe_crash()
         self._commit(schema_change_messages(self.parts.schemas_topic, announced), {})
         _ANNOUNCED.maybe_crash()
@@ -226,10 +227,13 @@ class OpenCapture:
         """Commit that a table begins at `position`, without rows, whether it had stopped or was not carried yet."""
         self.stopped.pop(str(schema_change.table), None)
         self.parts.publisher.create_topics([schema_change.topic])
-        # What is on its way to the topic from here on is of the table as it begins.
-        told = replace(schema_change, begins=tuple(self.parts.publisher.ends(schema_change.topic)))
+        told = self._beginning(schema_change)
         self.refresh(position, schema_change_messages(self.parts.schemas_topic, [told]), {})
         self.parts.table_catalog.announce(told)
+
+    def _beginning(self, schema_change: SchemaChange) -> SchemaChange:
+        """Say where the topic of a table that begins ends: what comes behind that is of the table as it begins."""
+        return replace(schema_change, begins=tuple(self.parts.publisher.ends(schema_change.topic)))
 
     def _stand_at(self, position: Position) -> None:
         if (position.order, position.timeline) != (self.position.order, self.position.timeline):
@@ -277,8 +281,4 @@ def schema_change_messages(topic: str, schema_changes: Sequence[SchemaChange]) -
 def _gone(table: str, why: StoppedTable) -> StoppedTable:
     """What is told of a table that went after it had stopped: what stopped it cannot be mended any more."""
     error = f"table {table} stopped at {why.position}, and was dropped or got another name since"
-    hint = (
-        f'nothing is left to carry under that name: leave it out with "!{table}" under tables to hide it; '
-        "what the targets have of it stays as it was"
-    )
-    return StoppedTable(why.position, error, hint)
+    return StoppedTable(why.position, error, nothing_left(table))

@@ -4,7 +4,7 @@ A message that the table's capture did not write, or that lacks what came before
 ends the reading of its partition, and nothing more of the table is read: what is
 behind it may be as wrong. Statements about the table are passed on, as rows
 that are not there are in nobody's way; who gets its rows by one of them stops, too. When the
-table begins anew (SchemaChange.begins), all that its topic had until then counts no more.
+table begins anew (CREATE, with SchemaChange.begins), all that its topic had until then counts no more.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from penstock.core.publication import nothing_left
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.topic_fingerprints import bring_back
 from penstock.links.objects.record import StoppedReading
@@ -39,7 +40,9 @@ def stop_and_resume(
             if schema_change.begins:
                 record = _begin_anew(record, schema_change)
             elif schema_change.kind is SchemaChangeKind.RENAME:
-                record = _stop_moved(record, schema_change, before)
+                record = _move(record, schema_change, before)
+            elif schema_change.kind is SchemaChangeKind.DROP:
+                record = _end(record, before.get((schema_change.source, str(schema_change.table))))
     return record
 
 
@@ -57,10 +60,10 @@ def _begin_anew(record: ObjectsRecord, schema_change: SchemaChange) -> ObjectsRe
     return replace(record, places=places, stopped=stopped, left=tuple(sorted(left)))
 
 
-def _stop_moved(
+def _move(
     record: ObjectsRecord, schema_change: SchemaChange, before: Mapping[tuple[str, str], StoppedReading]
 ) -> ObjectsRecord:
-    """Stop the table if it got the rows of one that was stopped `before` the statement."""
+    """Stop the table if it got the rows of one that was stopped `before` the statement; tell what became of that."""
     table = str(schema_change.table)
     for move in schema_change.moves:
         why = before.get((schema_change.source, move.origin))
@@ -68,4 +71,15 @@ def _stop_moved(
             error = f"it got the rows of {move.origin}, of which not all were read: {why.error}"
             reading = StoppedReading(schema_change.source, table, error, bring_back(table))
             record = replace(record, stopped={**record.stopped, (schema_change.topic, 0): reading})
+            if move.origin not in {each.table for each in schema_change.moves}:
+                record = _end(record, why)
     return record
+
+
+def _end(record: ObjectsRecord, why: StoppedReading | None) -> ObjectsRecord:
+    """Tell of a stopped table that it was dropped, or got another name: there is nothing to bring back."""
+    if why is None:
+        return record
+    error = f"table {why.table} was dropped or got another name after it had stopped: {why.error}"
+    gone = replace(why, error=error, hint=nothing_left(why.table))
+    return replace(record, stopped={place: gone if each == why else each for place, each in record.stopped.items()})
