@@ -74,6 +74,8 @@ LOG_FILE_COLUMNS = (
 """The columns of ours in a file of a table without a key; those of others have the first ones."""
 _ROW_GROUP_ROWS = 122_880
 _SAMPLE_ROWS = 4_096
+_SAMPLE_BYTES_MAX = 8 << 20
+"""Of a column; counting larger values takes twice their memory."""
 _REPEATS_MIN = 4
 """How often a value must be there on the average for a dictionary."""
 
@@ -159,6 +161,8 @@ def render_file(schema: TableSchema, rows: pa.Table) -> bytes:
         compression="zstd",
         version="2.6",
         use_dictionary=_repetitive_columns(rows),  # type: ignore[arg-type]  # names, too, says its documentation
+        # All rows of a file are read, so nobody looks for them; of large values they take six times their memory.
+        write_statistics=False,
     ) as writer:
         writer.write_table(rows.combine_chunks(), row_group_size=_ROW_GROUP_ROWS)
     content: bytes = sink.getvalue().to_pybytes()
@@ -178,7 +182,11 @@ def _repetitive_columns(rows: pa.Table) -> list[str]:
     """Name the columns whose values repeat, as the first rows show: for others a dictionary costs and saves nothing."""
     sample = rows.slice(0, _SAMPLE_ROWS)
     most = sample.num_rows // _REPEATS_MIN
-    plain = [field.name for field in sample.schema if not pa.types.is_nested(field.type)]
+    plain = [
+        field.name
+        for field, column in zip(sample.schema, sample.columns, strict=True)
+        if not pa.types.is_nested(field.type) and column.nbytes <= _SAMPLE_BYTES_MAX
+    ]
     return [name for name in plain if pc.count_distinct(sample.column(name)).as_py() <= most]
 
 

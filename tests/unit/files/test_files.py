@@ -157,6 +157,19 @@ def test_a_file_gives_back_its_rows_and_the_same_rows_give_the_same_bytes(change
         assert content == render_file(schema, rows(schema, changes).slice(0))
 
 
+def test_large_values_are_not_copied_for_what_nobody_reads() -> None:
+    values = ["x" * (3 << 20)] * 8
+    changes: list[Change] = [("c", None, value) for value in values]
+
+    content = render_file(KEYED, file_rows(KEYED, decoded(KEYED, changes), np.arange(8)))
+
+    written = pq.ParquetFile(pa.BufferReader(content)).metadata.row_group(0)
+    columns = {column.path_in_schema: column for column in map(written.column, range(written.num_columns))}
+    assert not any(column.is_stats_set for column in columns.values())
+    assert not columns["name"].has_dictionary_page
+    assert columns["__penstock_op"].has_dictionary_page
+
+
 def test_every_type_comes_back_from_a_file_as_it_went_in() -> None:
     values: list[tuple[Column, object]] = [
         (Column("i8", IntegerType(8, unsigned=False), nullable=True), -128),
