@@ -7,13 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from psycopg.errors import InsufficientPrivilege
 from tests.servers.postgres_source_case import SourceDatabase, source_database
 
 from penstock.adapters.postgres.source.connection import connect, connect_to_log
+from penstock.adapters.postgres.source.initial_snapshot import open_initial_snapshot
 from penstock.adapters.postgres.source.preflight import LogAccess, examine_source, require_fit
 from penstock.adapters.postgres.source.publication import ensure_publication
 from penstock.adapters.postgres.source.slot import FAILOVER_SINCE, create_slot, ensure_failover, read_slot, require_slot
-from penstock.core.errors import LogPurgedError, UnavailableError, UnfitServerError
+from penstock.core.errors import LogPurgedError, TableStoppedError, UnavailableError, UnfitServerError
+from penstock.core.tables import TableId
 from penstock.dev.postgres import PASSWORD, start_postgres
 
 if TYPE_CHECKING:
@@ -87,6 +90,34 @@ def test_a_member_of_a_providers_role_for_replication_is_not_refused_by_the_chec
     with pytest.raises(UnfitServerError, match=r"does not let modest_\w+ read the log") as refused:
         connect_to_log(modest)
     assert f"ALTER ROLE {modest.user} REPLICATION" in refused.value.hint
+
+
+def test_a_table_of_which_row_level_security_may_hide_rows_is_not_copied_but_said(
+    source: SourceDatabase, modest: Login
+) -> None:
+    source.execute(
+        f"ALTER ROLE {modest.user} REPLICATION",
+        "INSERT INTO t SELECT generate_series(1, 9)",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY few ON t USING (id < 3)",
+        "CREATE TABLE seen (id int PRIMARY KEY)",
+        f"GRANT SELECT ON seen TO {modest.user}",
+    )
+    source.publish()
+    hint = f"ALTER ROLE {modest.user} BYPASSRLS"
+
+    found = examined(modest)["grants"]
+    with open_initial_snapshot(modest, source.name, source.name, lambda _: True, "stop") as copied:
+        seen = list(copied.rows(TableId("public", "seen"), 10))
+        with pytest.raises(TableStoppedError, match="row level security may hide rows of it") as refused:
+            list(copied.rows(TableId("public", "t"), 10))
+    with closing(connect(modest)) as connection, pytest.raises(InsufficientPrivilege):
+        connection.execute("SELECT count(*) FROM public.t")
+
+    assert (found.level, found.hint) == ("error", hint)
+    assert "row level security may hide rows of it" in found.message
+    assert seen == []
+    assert refused.value.hint.startswith(hint)
 
 
 def test_who_may_make_no_publication_of_all_tables_is_told_so_before_the_first_start(modest: Login) -> None:

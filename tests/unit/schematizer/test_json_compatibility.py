@@ -152,3 +152,20 @@ def test_keywords_count_only_in_the_drafts_that_have_them() -> None:
 
     assert problems({"enum": [1]}, {"const": 1}) == ()
     assert problems({"enum": [1]}, old) == ("$: only some values are taken",)
+
+
+def test_large_enums_are_compared_and_what_takes_too_long_is_refused() -> None:
+    labels = [f"L{number}" for number in range(20_000)]
+    branches = [{"enum": [label]} for label in labels[:1_000]]
+
+    assert problems({"enum": labels}, {"enum": labels[::-1]}) == ()
+    assert problems({"enum": labels}, {"enum": [*labels, "new"]}) == ('$: the value "new" is not taken',)
+    (problem,) = problems({"anyOf": branches}, {"enum": labels})
+    assert "too entangled" in problem
+
+
+def test_values_are_equal_as_json_has_them() -> None:
+    assert problems({"enum": [1, {"a": [1.0]}]}, {"enum": [1.0, {"a": [1]}]}) == ()
+    assert problems({"enum": [1]}, {"enum": [True]}) == ("$: the value true is not taken",)
+    assert problems({"type": "array", "uniqueItems": True}, {"const": [1, True, "1"]}) == ()
+    assert problems({"type": "array", "uniqueItems": True}, {"const": [{"a": 1}, {"a": 1.0}]}) != ()

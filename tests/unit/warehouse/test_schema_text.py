@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
 from typing import get_args
 
 from hypothesis import given
@@ -30,3 +32,20 @@ def test_a_table_of_1600_columns_with_comments_is_kept_in_a_text_of_redshift() -
 
     assert len(text.encode()) < 65_535
     assert parse_schema(text) == schema
+
+
+def noise(number: int) -> str:
+    """Text of 500 characters that cannot be compressed to less than a half."""
+    return hashlib.shake_256(str(number).encode()).hexdigest(250)
+
+
+def test_comments_that_are_too_long_for_a_text_of_redshift_are_left_out() -> None:
+    type_ = IntegerType(32, unsigned=False)
+    columns = tuple(Column(f"c{n}", type_, nullable=True, comment=noise(n)) for n in range(300))
+    schema = TableSchema(TableId("shop", "wide"), columns, ("c0",), "a table")
+
+    text = render_schema(schema)
+
+    assert len(text.encode()) < 65_535
+    bare = tuple(replace(column, comment="") for column in columns)
+    assert parse_schema(text) == replace(schema, columns=bare, comment="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64decode, b64encode
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, get_args
 
 from penstock.core.tables import Column, ColumnType, TableId, TableSchema
@@ -16,14 +16,26 @@ if TYPE_CHECKING:
 _CLASS = "class"
 _PACKED = "zlib:"
 _PLAIN_BYTES_MAX = 16_000
+_KEPT_BYTES_MAX = 65_535
 _TYPES = {type_.__name__: type_ for type_ in get_args(ColumnType)}
 
 
 def render_schema(schema: TableSchema) -> str:
-    """Return the schema as JSON: the dataclasses' fields, and each type's class name as `class`."""
+    """Return the schema as JSON: the dataclasses' fields, and each type's class name as `class`.
+
+    Where that is too long for a text of Redshift, comments are left out, on which no load depends.
+    """
+    text = packed(_rendered(schema))
+    if len(text.encode()) <= _KEPT_BYTES_MAX:
+        return text
+    columns = tuple(replace(column, comment="") for column in schema.columns)
+    return packed(_rendered(replace(schema, columns=columns, comment="")))
+
+
+def _rendered(schema: TableSchema) -> str:
     columns = [asdict(column) | {"type": _type_fields(column.type)} for column in schema.columns]
     fields = asdict(schema) | {"table": str(schema.table), "columns": columns}
-    return packed(json.dumps(fields, ensure_ascii=False, sort_keys=True))
+    return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 
 
 def parse_schema(text: str) -> TableSchema:

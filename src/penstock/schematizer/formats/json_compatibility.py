@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from penstock.schematizer.formats.json_schemas import JsonSchema
 
 _COMPARISONS_MAX = 20_000
+_LOOKS_PER_COMPARISON = 20
+"""So often a value is looked at in the time of one comparison."""
 _PROBLEMS_MAX = 100
 _SHOWN_CHARACTERS_MAX = 80
 Problem: TypeAlias = "tuple[str, str]"
@@ -79,9 +81,7 @@ class _Walk:
             return ()
         if pair in self._bad:
             return self._bad[pair]
-        self._comparisons += 1
-        if self._comparisons > _COMPARISONS_MAX:
-            raise _EntangledError
+        self._spend(1)
         before = len(self._good)
         self._good[pair] = None
         problems = () if is_empty(facts) else self._judge(reader, facts)
@@ -92,9 +92,15 @@ class _Walk:
             self._bad[pair] = problems
         return problems
 
+    def _spend(self, comparisons: int) -> None:
+        self._comparisons += comparisons
+        if self._comparisons > _COMPARISONS_MAX:
+            raise _EntangledError
+
     def _judge(self, reader: Node, facts: Facts) -> Problems:
         values = values_of(facts)
         if values is not None:
+            self._spend(len(values) * sum(1 + len(node.beside) for node in (reader, *facts)) // _LOOKS_PER_COMPARISON)
             answers = [takes_value(reader, value) for value in values]
             if None not in answers:
                 pairs = zip(values, answers, strict=True)

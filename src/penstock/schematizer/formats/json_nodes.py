@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
     from fractions import Fraction
 
 # JSON's numbers are told apart as far as drafts do: draft 4 does not take 1.0 for an integer, later ones do.
@@ -41,8 +41,9 @@ class Node:
     `lower` and `upper` are the tightest limits, by keyword, of lengths and
     counts. A number's bounds are (limit, whether the limit itself is left out);
     `maximum` is negated, so that of either the greater is the tighter. What is
-    `unevaluated` or `dynamic` depends on more than the node. One
-    that `is_reference` says what its only `all_of` says. `declared` is the schema itself.
+    `unevaluated` or `dynamic` depends on more than the node. `identities` are those of
+    `values`, once they were asked for. One that `is_reference` says what its only
+    `all_of` says. `declared` is the schema itself.
     """
 
     place: str
@@ -51,6 +52,7 @@ class Node:
     never: bool = False
     types: frozenset[str] = ATOMS
     values: Sequence[Json] | None = None
+    identities: frozenset[Hashable] | None = None
     lower: dict[str, int] = field(default_factory=dict)
     upper: dict[str, int] = field(default_factory=dict)
     minimum: Bound | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.schematizer.formats.json_nodes import FRACTION, INTEGER, NUMBERS, WHOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from penstock.schematizer.formats.json_nodes import Json, Node
 
@@ -32,13 +32,18 @@ def atom_of(value: Json) -> str:
     return names[type(value)]
 
 
+def identity_of(value: Json) -> Hashable:
+    """What equal values have in common, and others have not: 1 and 1.0 are equal, 1 and true are not."""
+    if isinstance(value, dict):
+        return dict, frozenset((name, identity_of(each)) for name, each in value.items())
+    if isinstance(value, list):
+        return list, tuple(map(identity_of, value))
+    return isinstance(value, bool), value
+
+
 def is_same(one: Json, other: Json) -> bool:
-    """Tell whether two values are equal: 1 and 1.0 are, 1 and true are not."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(is_same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    """Tell whether two values are equal."""
+    return identity_of(one) == identity_of(other)
 
 
 def found_in(pattern: str, text: str) -> bool | None:
@@ -61,7 +66,9 @@ def _answers(node: Node, value: Json) -> Iterator[bool | None]:
     atom = atom_of(value)
     yield not node.never and atom in node.types
     if node.values is not None:
-        yield any(is_same(value, each) for each in node.values)
+        if node.identities is None:
+            node.identities = frozenset(map(identity_of, node.values))
+        yield identity_of(value) in node.identities
     if atom in _SIZES:
         size = len(value)
         yield node.lower.get(f"min{_SIZES[atom]}", 0) <= size <= node.upper.get(f"max{_SIZES[atom]}", size)
@@ -111,7 +118,7 @@ def _array_answers(node: Node, items: list[Json]) -> Iterator[bool | None]:
         schema = node.prefix[index] if index < len(node.prefix) else node.rest
         yield True if schema is None else takes_value(schema, item)
     if node.unique:
-        yield not any(is_same(one, other) for place, one in enumerate(items) for other in items[:place])
+        yield len(set(map(identity_of, items))) == len(items)
     if node.contains is not None:
         taken = [takes_value(node.contains, item) for item in items]
         yield _between(taken, node.contains_min, node.contains_max)

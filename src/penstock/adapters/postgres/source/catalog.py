@@ -16,7 +16,7 @@ from penstock.core.postgres.types import BOOL, BYTEA, TypeInfo
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import psycopg
 
@@ -101,14 +101,23 @@ def read_tables(connection: psycopg.Connection) -> Sequence[SourceTable]:
     return _with_columns(connection, rows)
 
 
-def read_unreadable(connection: psycopg.Connection) -> Collection[TableId]:
-    """The tables that our user may not read. Raises psycopg.Error."""
+def read_unreadable(connection: psycopg.Connection) -> Mapping[TableId, tuple[str, str]]:
+    """The tables of which our user may not read every row: why, and what gives the right. Raises psycopg.Error."""
     rows = connection.execute(
-        "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE c.relkind IN ('r', 'p') AND NOT (has_table_privilege(c.oid, 'SELECT')"
-        " AND has_schema_privilege(n.oid, 'USAGE'))"
+        "SELECT n.nspname, c.relname, current_user, row_security_active(c.oid)"
+        " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')"
+        " AND (row_security_active(c.oid)"
+        " OR NOT (has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')))"
     ).fetchall()
-    return {TableId(schema, name) for schema, name in rows}
+    found = {}
+    for schema, name, role, is_hidden in rows:
+        table = TableId(schema, name)
+        if is_hidden:
+            why = f"row level security may hide rows of it from {role}, whose changes are in the log all the same"
+            found[table] = why, f"ALTER ROLE {role} BYPASSRLS"
+        else:
+            found[table] = f"{role} may not read it", f"GRANT SELECT ON {table} TO {role}"
+    return found
 
 
 def read_next_oid(connection: psycopg.Connection) -> int:

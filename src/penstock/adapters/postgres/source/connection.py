@@ -32,6 +32,9 @@ _PRINTED: Final = {
     "intervalstyle": "postgres",
     "bytea_output": "hex",
     "extra_float_digits": "3",
+    "standard_conforming_strings": "on",
+    # A policy that hides rows from us is an error then, and not fewer rows.
+    "row_security": "off",
     # Nobody can put another table or function before those that we name.
     "search_path": "pg_catalog",
     "lock_timeout": f"{_LOCK_SECONDS}s",

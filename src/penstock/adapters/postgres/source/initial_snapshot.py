@@ -116,13 +116,17 @@ def open_initial_snapshot(
 
 
 def _refusals(
-    carried: Iterable[TableId], published: Container[TableId], unreadable: Container[TableId], publication: str
+    carried: Iterable[TableId],
+    published: Container[TableId],
+    unreadable: Mapping[TableId, tuple[str, str]],
+    publication: str,
 ) -> Mapping[TableId, tuple[str, str]]:
     """Say of each table that cannot be carried why not, and what to do."""
     found = {}
     for table in carried:
         if table in unreadable:
-            found[table] = "the source's user may not read it", f"GRANT SELECT ON {table}, then {READ_AGAIN}"
+            why, right = unreadable[table]
+            found[table] = why, f"{right}, then {READ_AGAIN}"
         elif table not in published:
             hint = f"ALTER PUBLICATION {publication} ADD TABLE {table}, then {READ_AGAIN}; or leave it out of `tables`"
             found[table] = f"the publication {publication} does not have it, so its changes are not in the log", hint

@@ -211,9 +211,9 @@ def _tables(connection: psycopg.Connection, publication: str, wanted: Callable[[
     refused = read_unreadable(connection)
     unread = [table for table in ours if table in refused]
     if unread:
-        role = connection.info.user
-        hint = "; ".join(f"GRANT SELECT ON {table} TO {role}" for table in unread[:_SHOWN_MAX])
-        yield Finding("error", "grants", f"{role} may not read {_shown(unread)}", hint)
+        reasons = list(dict.fromkeys(refused[table][0] for table in unread))
+        hints = dict.fromkeys(refused[table][1] for table in unread[:_SHOWN_MAX])
+        yield Finding("error", "grants", f"{_shown(unread)}: {'; '.join(reasons)}", "; ".join(hints))
 
 
 def _publication_to_make(connection: psycopg.Connection, publication: str) -> Finding:
