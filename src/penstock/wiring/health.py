@@ -98,7 +98,8 @@ def _holder_problems(status: PipelineStatus, run_command: str) -> Iterator[Probl
         text = f"whether the pipeline runs is not known: {status.unanswered}"
         yield Problem("warning", "pipeline", text, "start ZooKeeper, or look on the machines themselves")
     alive = [link for link in status.links if link.state in _ALIVE]
-    if not alive:
+    if not alive or status.spark_is_away:
+        # Without Spark no link gives a sign of life; that it is being started again is told as its own problem.
         return
     silent = (status.now_ms - max(link.updated_at_ms for link in alive)) / 1000
     if status.holder == "":
