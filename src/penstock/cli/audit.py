@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from penstock.cli.arguments import OptionalConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.audit_stages import refuse_without_file, stage_lines
 from penstock.cli.console import format_seconds, open_console, say_note
 from penstock.cli.option_groups import grouped
+from penstock.core.commands import name_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +82,7 @@ class UrlOptions:
 @app.command()
 @grouped
 def audit(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="The pipeline's YAML file.", show_default=False)
-    ] = None,
+    file: OptionalConfigFile = None,
     *,
     urls: UrlOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
@@ -125,7 +125,7 @@ def audit(
         typer.echo(json.dumps(describe(reports), indent=2, ensure_ascii=False))
     else:
         for report in reports:
-            _print(open_console(), report)
+            _print(open_console(), report, str(file))
     raise typer.Exit(_exit_code(reports))
 
 
@@ -220,7 +220,7 @@ def _say_nothing(_table: str) -> None:
     """Nobody watches."""
 
 
-def _print(console: Console, report: AuditReport) -> None:
+def _print(console: Console, report: AuditReport, file: str) -> None:
     from rich import box  # noqa: PLC0415 - `audit --help` need not wait for it
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -236,7 +236,7 @@ def _print(console: Console, report: AuditReport) -> None:
     console.print(table)
     for each in report.tables:
         for line in _lines(each):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            console.print(name_file(line, file, each.table), markup=False, highlight=False, soft_wrap=True)
     score, _ = _score_texts(report.score)
     compared = sum(each.score is not None for each in report.tables)
     differ = sum(each.state == "different" for each in report.tables)

@@ -7,14 +7,16 @@ import os
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path  # noqa: TC003 - Typer reads the annotation
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -33,7 +35,7 @@ _NEEDED_BY_LINKS = ("penstock.jobs.pipeline", "penstock.links.warehouse.sink", "
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline's YAML file.")],
+    file: ConfigFile,
     *,
     once: Annotated[
         bool, typer.Option("--once", help="Carry everything committed up to now, then exit with 0.")
@@ -118,7 +120,7 @@ def _prepare(file: Path, *, once: bool) -> tuple[PipelineSpec, PageServer | None
     require_spolts_load(spec)
     page = None if once else plan_page(file, spec)
     java()
-    _prepare_home(spec)
+    _prepare_home(file, spec)
     leave_out_pandas(spec)
     _say_crash_point()
     return spec, page
@@ -171,7 +173,7 @@ def _start_page(page: PageServer | None) -> None:
         say_note(f"live page: {page.url} (metrics: {page.url}metrics)")
 
 
-def _prepare_home(spec: PipelineSpec) -> None:
+def _prepare_home(file: Path, spec: PipelineSpec) -> None:
     """Open the logs below home; no other user reads what this process and its children write, which rows are in."""
     import structlog  # noqa: PLC0415
 
@@ -181,7 +183,7 @@ def _prepare_home(spec: PipelineSpec) -> None:
 
     os.umask(0o077)
     make_private(spec.home)
-    open_logs(log_directory(spec), console=True)
+    open_logs(log_directory(spec), console=True, pipeline_file=file)
     if os.geteuid() == 0:
         hint = "give it a user of its own, who owns `home`"
         structlog.get_logger().warning("running as root, which a pipeline does not need", hint=hint)

@@ -146,6 +146,7 @@ def _options(rows: Rows, locks: Locks) -> SnapshotOptions:
 def _show(found: Sequence[Snapshot], file: Path, *, as_json: bool) -> None:
     from penstock.cli.console import open_console  # noqa: PLC0415 - see `snapshot`
     from penstock.cli.snapshot_words import describe_snapshot, snapshot_line  # noqa: PLC0415
+    from penstock.core.commands import name_file  # noqa: PLC0415
 
     if as_json:
         typer.echo(json.dumps({"snapshots": [describe_snapshot(each) for each in found]}, indent=2))
@@ -155,4 +156,4 @@ def _show(found: Sequence[Snapshot], file: Path, *, as_json: bool) -> None:
         lines.append(snapshot_line(each))
         lines += [f"  {each.error}", f"  what to do: {each.hint}"] if each.error else []
     for line in lines:
-        open_console().print(line, markup=False, highlight=False, soft_wrap=True)
+        open_console().print(name_file(line, str(file)), markup=False, highlight=False, soft_wrap=True)

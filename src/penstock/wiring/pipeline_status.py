@@ -58,7 +58,8 @@ class PipelineStatus:
     where a run lost it and begins again. `audits`
     are the newest results of the file's audits; `overdue_audits` names those that did
     not come although somebody runs the pipeline. `police` is the newest look at how
-    topics are kept, None where the file has no rules or nobody looked so far.
+    topics are kept, None where the file has no rules or nobody looked so far. `loading` names
+    the links that load targets, where tables can be let go on one by one.
     """
 
     holder: str | None
@@ -79,6 +80,7 @@ class PipelineStatus:
     skipped: Mapping[tuple[str, str], int] = field(default_factory=dict)
     police: PolicyLook | None = None
     police_is_overdue: bool = False
+    loading: frozenset[str] = frozenset()
 
     @property
     def spark_is_away(self) -> bool:
@@ -208,6 +210,7 @@ class StatusReader:
             links=links,
             tables=[table for table in state.tables() if table.link in self._names],
             stranger=_stranger(self._spec, state),
+            loading=frozenset(link.name for link in self._spec.links),
             snapshots=newest_snapshots(snapshots),
             servers=_servers(history.servers(), status),
             audits=results,
@@ -260,6 +263,18 @@ def read_status(spec: PipelineSpec, *, ask_sources: bool = False) -> PipelineSta
 def has_state(spec: PipelineSpec) -> bool:
     """Whether there may be something to read of the pipeline; a look must not make the embedded database."""
     return not spec.is_embedded("state") or state_file(spec).exists()
+
+
+def has_loaded(spec: PipelineSpec, sink: str) -> bool:
+    """Whether a row has come to `sink` so far; True while nobody can tell."""
+    if not has_state(spec):
+        return False
+    links = {link.name for link in spec.links if link.sink == sink}
+    try:
+        with closing(open_pipeline_state(spec)) as state:
+            return any(table.rows for table in state.tables() if table.link in links)
+    except UnavailableError:
+        return True
 
 
 def _stranger(spec: PipelineSpec, state: State) -> tuple[str, str] | None:
