@@ -145,7 +145,7 @@ def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool, stages: bool)
     with reach_embedded(spec, say_note) as reached:
         audits = require_audits(spec)
         reports = [_run(reached, name, each, stages=stages) for name, each in audits.items()]
-        if repair and _repair(spec, reports, is_running=is_running):
+        if repair and _repair(spec, file, reports, is_running=is_running):
             return [_run(reached, name, each, stages=stages) for name, each in audits.items()]
         if not repair and any(table.rows for report in reports for table in report.tables):
             say_note(f"to have the rows that differ published again, type: penstock audit {file} --repair")
@@ -167,7 +167,7 @@ def _run(spec: PipelineSpec, name: str, audit: AuditSpec, *, stages: bool) -> Au
     return report
 
 
-def _repair(spec: PipelineSpec, reports: Sequence[AuditReport], *, is_running: bool) -> bool:
+def _repair(spec: PipelineSpec, file: Path, reports: Sequence[AuditReport], *, is_running: bool) -> bool:
     """Ask for the rows that were named, and wait for them; say whether it is worth another audit."""
     from penstock.wiring.audit_repair import ask_for_repairs, await_repairs  # noqa: PLC0415 - as above
 
@@ -178,12 +178,13 @@ def _repair(spec: PipelineSpec, reports: Sequence[AuditReport], *, is_running: b
     for each in asked:
         say_note(f"{each.table}: {len(each.options.keys)} row(s) are to be read again")
     if not is_running:
-        say_note("the pipeline does not run: the next `penstock run` repairs them; then audit again")
+        say_note(f"the pipeline does not run; to have them repaired: penstock run {file}; then audit again")
         return False
     ended = await_repairs(spec, asked, _REPAIR_SECONDS)
     for each in ended:
         if each.error or not each.status.has_ended:
-            say_note(f"{each.table}: {each.error or 'the rows were not read again in time'}: see penstock snapshot")
+            why = each.error or "the rows were not read again in time"
+            say_note(f"{each.table}: {why}: see penstock snapshot {file} --status")
     return True
 
 

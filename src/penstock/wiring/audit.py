@@ -152,7 +152,7 @@ def _await_target(opened: AuditedLink, table: TableId) -> str:
         return why
     opened.target.renew()
     if table in opened.state.waiting():
-        return f"{opened.link.sink} holds the table back: see penstock status"
+        return f"{opened.link.sink} holds the table back: see penstock status FILE"
     return await_merged(opened, table)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _REREAD_HINT = "give the source `cascades: reread`, start the pipeline again, and type once: penstock snapshot FILE"
 _RESTRICT_HINT = (
-    "to have no such changes: make the foreign key RESTRICT, let the application change the child's rows before the "
+    "To have no such changes: make the foreign key RESTRICT, let the application change the child's rows before the "
     "parent's, and have them read again"
 )
 _NO_KEY_HINT = "give the table a primary key, without which its rows cannot be read again"
@@ -156,7 +156,7 @@ class _MovedKeys:
 
 
 def _hint(first: str) -> str:
-    return f"{first}. {_RESTRICT_HINT.capitalize()}; {_LEAVE_OUT_HINT}"
+    return f"{first}. {_RESTRICT_HINT}; {_LEAVE_OUT_HINT}"
 
 
 def _stopped(cascade: Cascade, position: str, hint: str) -> StoppedTable:
