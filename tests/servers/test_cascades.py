@@ -119,7 +119,10 @@ def test_a_parents_new_key_stops_children_that_follow_it_and_another_value_does_
 
     assert set(stopped(chain)) == {"children"}
     (hint,) = (table.hint for table in chain.status().tables if table.error)
-    assert f"`cascades: reread`, and type once: penstock snapshot FILE {chain.name}.children" in hint
+    assert (
+        f"`cascades: reread`, start the pipeline again, and type once: penstock snapshot FILE {chain.name}.children"
+        in hint
+    )
     chain.file.write_text(chain.file.read_text().replace("cascades: stop", "cascades: reread"))
     ask_for_snapshots(chain.spec, [f"{chain.name}.children"], SnapshotOptions())
     settle(chain)

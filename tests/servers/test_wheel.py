@@ -82,6 +82,13 @@ def test_it_runs_where_nothing_else_is_installed_and_brings_no_driver_that_nobod
     assert run(str(programs / "python"), "-c", find).strip() == "[]"
 
 
+def test_it_brings_the_pages_that_messages_point_to(programs: Path) -> None:
+    listed, page = (run(str(programs / "penstock"), "docs", *name) for name in ([], ["targets"]))
+
+    assert {line.split()[0] for line in listed.splitlines()[2:]} == {page.stem for page in (ROOT / "docs").glob("*.md")}
+    assert page.rstrip() == (ROOT / "docs" / "targets.md").read_text().rstrip()
+
+
 def test_a_file_that_needs_a_driver_says_what_to_install(programs: Path, tmp_path: Path) -> None:
     file = tmp_path / "shop.yaml"
     file.write_text(CONFIG % POSTGRES)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from penstock.cli.arguments import OptionalConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.audit_stages import refuse_without_file, stage_lines
 from penstock.cli.console import format_seconds, open_console, say_note
 from penstock.cli.option_groups import grouped
+from penstock.core.commands import name_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +82,7 @@ class UrlOptions:
 @app.command()
 @grouped
 def audit(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="The pipeline's YAML file.", show_default=False)
-    ] = None,
+    file: OptionalConfigFile = None,
     *,
     urls: UrlOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
@@ -125,7 +125,7 @@ def audit(
         typer.echo(json.dumps(describe(reports), indent=2, ensure_ascii=False))
     else:
         for report in reports:
-            _print(open_console(), report)
+            _print(open_console(), report, str(file))
     raise typer.Exit(_exit_code(reports))
 
 
@@ -145,7 +145,7 @@ def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool, stages: bool)
     with reach_embedded(spec, say_note) as reached:
         audits = require_audits(spec)
         reports = [_run(reached, name, each, stages=stages) for name, each in audits.items()]
-        if repair and _repair(spec, reports, is_running=is_running):
+        if repair and _repair(spec, file, reports, is_running=is_running):
             return [_run(reached, name, each, stages=stages) for name, each in audits.items()]
         if not repair and any(table.rows for report in reports for table in report.tables):
             say_note(f"to have the rows that differ published again, type: penstock audit {file} --repair")
@@ -167,7 +167,7 @@ def _run(spec: PipelineSpec, name: str, audit: AuditSpec, *, stages: bool) -> Au
     return report
 
 
-def _repair(spec: PipelineSpec, reports: Sequence[AuditReport], *, is_running: bool) -> bool:
+def _repair(spec: PipelineSpec, file: Path, reports: Sequence[AuditReport], *, is_running: bool) -> bool:
     """Ask for the rows that were named, and wait for them; say whether it is worth another audit."""
     from penstock.wiring.audit_repair import ask_for_repairs, await_repairs  # noqa: PLC0415 - as above
 
@@ -178,12 +178,13 @@ def _repair(spec: PipelineSpec, reports: Sequence[AuditReport], *, is_running: b
     for each in asked:
         say_note(f"{each.table}: {len(each.options.keys)} row(s) are to be read again")
     if not is_running:
-        say_note("the pipeline does not run: the next `penstock run` repairs them; then audit again")
+        say_note(f"the pipeline does not run; to have them repaired: penstock run {file}; then audit again")
         return False
     ended = await_repairs(spec, asked, _REPAIR_SECONDS)
     for each in ended:
         if each.error or not each.status.has_ended:
-            say_note(f"{each.table}: {each.error or 'the rows were not read again in time'}: see penstock snapshot")
+            why = each.error or "the rows were not read again in time"
+            say_note(f"{each.table}: {why}: see penstock snapshot {file} --status")
     return True
 
 
@@ -220,7 +221,7 @@ def _say_nothing(_table: str) -> None:
     """Nobody watches."""
 
 
-def _print(console: Console, report: AuditReport) -> None:
+def _print(console: Console, report: AuditReport, file: str) -> None:
     from rich import box  # noqa: PLC0415 - `audit --help` need not wait for it
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -236,7 +237,7 @@ def _print(console: Console, report: AuditReport) -> None:
     console.print(table)
     for each in report.tables:
         for line in _lines(each):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            console.print(name_file(line, file, each.table), markup=False, highlight=False, soft_wrap=True)
     score, _ = _score_texts(report.score)
     compared = sum(each.score is not None for each in report.tables)
     differ = sum(each.state == "different" for each in report.tables)

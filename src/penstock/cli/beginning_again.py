@@ -48,6 +48,12 @@ def begin_again(error: SparkLostError, environment: Mapping[str, str]) -> NoRetu
     os.execve(sys.executable, sys.orig_argv, told)  # noqa: S606 - our own command line, once more
 
 
+def may_begin_again(environment: Mapping[str, str]) -> bool:
+    """Whether a loss now is not one too many."""
+    now = time.monotonic()
+    return plan_pause([*recent_losses(environment.get(_LOSSES, ""), now), now]) is not None
+
+
 def losses_before(environment: Mapping[str, str]) -> int:
     """Return how often Spark was lost lately, in the processes before this one."""
     return len(recent_losses(environment.get(_LOSSES, ""), time.monotonic()))

@@ -44,6 +44,7 @@ def verify(
     # Imported here so that `joinery verify --help` need not wait for Kafka's library.
     from penstock.cli.console import open_console, say_error, say_note  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
+    from penstock.core.commands import name_file  # noqa: PLC0415
     from penstock.core.errors import PenstockError  # noqa: PLC0415
     from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
     from penstock.wiring.join_verify import run_verification  # noqa: PLC0415
@@ -61,7 +62,7 @@ def verify(
                 continue
             exit_codes.append(_DIFFERS if found.verified.differing else 0)
             for line in explain_verification(each.name, found, sampled=sample is not None):
-                open_console().print(line, markup=False, highlight=False, soft_wrap=True)
+                open_console().print(name_file(line, str(file)), markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(_worst(exit_codes))
 
 

@@ -7,24 +7,27 @@ import os
 import sys
 import tempfile
 import traceback
+from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 import structlog
 
+from penstock.core.commands import name_file
 from penstock.core.errors import UsageError
 
 _FILE_BYTES_MAX = 16 * 1024 * 1024
 _FILES_MAX = 5
 
 
-def open_logs(directory: Path, *, console: bool) -> Path:
+def open_logs(directory: Path, *, console: bool, pipeline_file: Path | None = None) -> Path:
     """Send every event of this process to `penstock.log` in `directory`, and to standard error if `console`.
 
     Give `console=False` under a live view, which owns the screen. The file is
     JSON, one object per line, and rotates at 16 MiB, 5 times. Events of other
     libraries come along from level WARNING. What an event has as its `story`, many
-    lines of it, is for the file alone, and so are tracebacks. Returns the file. A second call
+    lines of it, is for the file alone, and so are tracebacks. Commands in what events
+    tell get the name of the `pipeline_file`. Returns the file. A second call
     replaces what the first one set up. Raises UsageError if it cannot be written.
     """
     file = directory / "penstock.log"
@@ -42,7 +45,7 @@ def open_logs(directory: Path, *, console: bool) -> Path:
         to_console = logging.StreamHandler(sys.stderr)
         to_console.setFormatter(_formatter(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())))
         handlers.append(to_console)
-    _install(handlers)
+    _install(handlers, "FILE" if pipeline_file is None else str(pipeline_file))
     return file
 
 
@@ -58,7 +61,7 @@ def record_defect(error: BaseException) -> Path:
     return Path(name)
 
 
-def _install(handlers: list[logging.Handler]) -> None:
+def _install(handlers: list[logging.Handler], pipeline_file: str) -> None:
     root = logging.getLogger()
     for old in list(root.handlers):
         if isinstance(old, RotatingFileHandler) or getattr(old, "stream", None) is sys.stderr:
@@ -73,6 +76,7 @@ def _install(handlers: list[logging.Handler]) -> None:
         processors=[
             structlog.stdlib.filter_by_level,
             *_shared_processors(),
+            partial(_name_file, pipeline_file),
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -103,6 +107,15 @@ def _in_short(
     error = raised[1] if isinstance(raised, tuple) else raised
     if isinstance(error, BaseException):
         event.setdefault("error", f"{type(error).__name__}: {error}")
+    return event
+
+
+def _name_file(
+    file: str, _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    for name, told in event.items():
+        if isinstance(told, str):
+            event[name] = name_file(told, file)
     return event
 
 

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from penstock.cli.arguments import file_of
 from penstock.cli.console import say_error, say_note
+from penstock.core.commands import name_file
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.extras import extra_of, how_to_install
 from penstock.release import RELEASE
@@ -47,6 +49,7 @@ _COMMANDS = {
     "sql": "Query a sink, also while the pipeline runs.",
     "audit": "Compare targets with their sources, and name the rows that differ.",
     "schematizer": "Serve or show the registry of schemas.",
+    "docs": "Print a page of the documentation; without a name, which pages there are.",
     "bench": "Measure Penstock beside comparable tools on this machine.",
     "faults": "Break a pipeline part by part, and see that nothing is lost or doubled.",
     "dev": "Start and stop real servers on loopback for development.",
@@ -119,7 +122,8 @@ class LazyCommands(TyperGroup):
             say_note("stopped; run again to go on")
             raise typer.Exit(_INTERRUPTED) from error
         except PenstockError as error:
-            say_error(error.message, error.hint, error.error_code)
+            file = file_of(ctx)
+            say_error(name_file(error.message, file), name_file(error.hint, file), error.error_code)
             raise typer.Exit(error.exit_code) from error
         except ModuleNotFoundError as error:
             extra = extra_of(error.name)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import importlib
 import os
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path  # noqa: TC003 - Typer reads the annotation
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -28,13 +30,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-_SPARK = "Spark"
 _NEEDED_BY_LINKS = ("penstock.jobs.pipeline", "penstock.links.warehouse.sink", "penstock.spark.runner")
 
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline's YAML file.")],
+    file: ConfigFile,
     *,
     once: Annotated[
         bool, typer.Option("--once", help="Carry everything committed up to now, then exit with 0.")
@@ -56,51 +57,47 @@ def run(
 
     environment = dict(os.environ)
     try:
-        _run(file, once=once, only=only, standby=standby)
+        _run(file, environment, once=once, only=only, standby=standby)
     except SparkLostError as error:
         begin_again(error, environment)
 
 
-def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
-    """Run the pipeline of `file`. Raises SparkLostError, when all is closed, where Spark's JVM is lost."""
+def _run(file: Path, environment: dict[str, str], *, once: bool, only: str | None, standby: bool) -> None:
+    """Run the pipeline of `file`.
+
+    Raises SparkLostError where Spark's JVM is lost, when all is closed but what `environment` hands on.
+    """
     from penstock.cli.beginning_again import losses_before  # noqa: PLC0415 - --help must not wait for Spark
     from penstock.cli.carried import Carried  # noqa: PLC0415
     from penstock.cli.console import say_note  # noqa: PLC0415
     from penstock.cli.leading import leading  # noqa: PLC0415
-    from penstock.config.load import load  # noqa: PLC0415
-    from penstock.embedded.java import java  # noqa: PLC0415
-    from penstock.embedded.page import plan_page  # noqa: PLC0415
     from penstock.jobs.runner import PipelineRun  # noqa: PLC0415
+    from penstock.ports.history import SPARK  # noqa: PLC0415
     from penstock.spark.loss import telling_loss  # noqa: PLC0415
-    from penstock.spark.pandas_left_out import leave_out_pandas  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
-    from penstock.wiring.spolts import require_spolts_load  # noqa: PLC0415
     from penstock.wiring.waiting import wait_for_servers  # noqa: PLC0415
 
-    spec = load(file)
-    require_spolts_load(spec)
-    page = None if once else plan_page(file, spec)
-    java()
-    _prepare_home(spec)
-    leave_out_pandas(spec)
-    _say_crash_point()
+    spec, page = _prepare(file, once=once)
     with ExitStack() as stack:
         spark = stack.enter_context(closing(_Spark()))
-        stack.enter_context(telling_loss())
-        prepare = partial(spark.prepare, spec) if standby else None
+        prepare = telling_loss()(partial(spark.prepare, spec)) if standby else None
         leadership = stack.enter_context(leading(spec.pipeline, open_lock(spec), say_note, prepare))
         spark.begin(spec)
         watch = _watch_servers(spec, stack)
+        if page is not None:
+            stack.enter_context(page)
+        stack.enter_context(_outliving_spark(watch, page, environment))
+        stack.enter_context(telling_loss())
         servers = _start_servers(spec, watch, stack)
         wait_for_servers(servers.spec, say_note)
         carried = Carried(servers.spec) if once else None
         _import_links()
         session = spark.open(servers.spec)
         if losses_before(os.environ):
-            watch.tell(_SPARK, "running")
+            watch.tell(SPARK, "running")
         halted = _halted_at_loss(leadership, partial(kill_session, session))
-        _start_page(page, stack)
+        _start_page(page)
         say_note("running; Ctrl-C ends it" if not once else "carrying everything committed up to now")
         try:
             _run_links(PipelineRun(servers.spec, once, only), session, _Services(leadership, servers, page), halted)
@@ -111,50 +108,85 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
         carried.say()
 
 
+def _prepare(file: Path, *, once: bool) -> tuple[PipelineSpec, PageServer | None]:
+    """Read the file, and find out what speaks against a run before anything has begun; plan its page."""
+    from penstock.config.load import load  # noqa: PLC0415 - --help must not wait for Spark
+    from penstock.embedded.java import java  # noqa: PLC0415
+    from penstock.embedded.page import plan_page  # noqa: PLC0415
+    from penstock.spark.pandas_left_out import leave_out_pandas  # noqa: PLC0415
+    from penstock.wiring.spolts import require_spolts_load  # noqa: PLC0415
+
+    spec = load(file)
+    require_spolts_load(spec)
+    page = None if once else plan_page(file, spec)
+    java()
+    _prepare_home(file, spec)
+    leave_out_pandas(spec)
+    _say_crash_point()
+    return spec, page
+
+
 def _watch_servers(spec: PipelineSpec, stack: ExitStack) -> ServerWatch:
     """Have it written down from now on how servers are, and Spark where this process begins again without it."""
     from penstock.cli.beginning_again import losses_before  # noqa: PLC0415
+    from penstock.ports.history import SPARK  # noqa: PLC0415
     from penstock.wiring.server_watch import ServerWatch  # noqa: PLC0415
 
     watch = stack.enter_context(ServerWatch(spec))
     if losses := losses_before(os.environ):
-        watch.tell(_SPARK, "starting", losses)
+        watch.tell(SPARK, "starting", losses)
     return watch
 
 
+@contextmanager
+def _outliving_spark(watch: ServerWatch, page: PageServer | None, environment: dict[str, str]) -> Iterator[None]:
+    """Keep the page, and what it tells, where Spark is lost in the block and this process begins again."""
+    from penstock.cli.beginning_again import may_begin_again  # noqa: PLC0415
+    from penstock.core.errors import SparkLostError  # noqa: PLC0415
+    from penstock.ports.history import SPARK  # noqa: PLC0415
+
+    try:
+        yield
+    except SparkLostError:
+        if may_begin_again(environment):
+            watch.leave(SPARK, "down")
+            environment |= {} if page is None else page.hand_on()
+        raise
+
+
 def _start_servers(spec: PipelineSpec, watch: ServerWatch, stack: ExitStack) -> EmbeddedServers:
-    """Start what the file names none of."""
+    """Start what the file names none of, and say what starts: Spark does, too."""
     from penstock.cli.console import say_note  # noqa: PLC0415
     from penstock.embedded.servers import EmbeddedServers  # noqa: PLC0415
 
-    return stack.enter_context(EmbeddedServers(spec, say_note, tell=watch.tell))
+    servers = EmbeddedServers(spec, say_note, tell=watch.tell)
+    say_note(f"starting {', '.join(['Spark', *servers.names])}")
+    return stack.enter_context(servers)
 
 
-def _start_page(page: PageServer | None, stack: ExitStack) -> None:
+def _start_page(page: PageServer | None) -> None:
     """Start the live page and say where it is."""
     from penstock.cli.console import say_note  # noqa: PLC0415
 
     if page is not None:
-        stack.enter_context(page)
+        page.start()
         say_note(f"live page: {page.url} (metrics: {page.url}metrics)")
 
 
-def _prepare_home(spec: PipelineSpec) -> None:
+def _prepare_home(file: Path, spec: PipelineSpec) -> None:
     """Open the logs below home; no other user reads what this process and its children write, which rows are in."""
     import structlog  # noqa: PLC0415
 
-    from penstock.cli.console import say_note  # noqa: PLC0415
     from penstock.cli.logs import open_logs  # noqa: PLC0415
     from penstock.config.places import log_directory  # noqa: PLC0415
     from penstock.embedded.secrets import make_private  # noqa: PLC0415
 
     os.umask(0o077)
     make_private(spec.home)
-    open_logs(log_directory(spec), console=True)
+    open_logs(log_directory(spec), console=True, pipeline_file=file)
     if os.geteuid() == 0:
-        said = "running as root, which a pipeline does not need"
-        say_note(f"{said}: give it a user of its own")
-        structlog.get_logger().warning(said, hint="give it a user of its own, who owns `home`")
+        hint = "give it a user of its own, who owns `home`"
+        structlog.get_logger().warning("running as root, which a pipeline does not need", hint=hint)
 
 
 def _halted_at_loss(leadership: Leadership, kill: Callable[[], None]) -> Event:

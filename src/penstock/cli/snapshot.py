@@ -15,6 +15,7 @@ from penstock.cli.option_groups import grouped
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.config.specs import PipelineSpec
     from penstock.core.snapshots import SnapshotOptions
     from penstock.ports.snapshots import Snapshot
 
@@ -105,6 +106,8 @@ def snapshot(
         case _:
             found = request_snapshots(spec, named, _options(rows, locks), rows.keys)
     _show(found, file, as_json=as_json)
+    if not as_json:
+        _say_who_does_it(spec, found, file)
 
 
 def _require_one_meaning(tables: list[str] | None, rows: Rows, locks: Locks, action: Action) -> None:
@@ -146,6 +149,7 @@ def _options(rows: Rows, locks: Locks) -> SnapshotOptions:
 def _show(found: Sequence[Snapshot], file: Path, *, as_json: bool) -> None:
     from penstock.cli.console import open_console  # noqa: PLC0415 - see `snapshot`
     from penstock.cli.snapshot_words import describe_snapshot, snapshot_line  # noqa: PLC0415
+    from penstock.core.commands import name_file  # noqa: PLC0415
 
     if as_json:
         typer.echo(json.dumps({"snapshots": [describe_snapshot(each) for each in found]}, indent=2))
@@ -155,4 +159,13 @@ def _show(found: Sequence[Snapshot], file: Path, *, as_json: bool) -> None:
         lines.append(snapshot_line(each))
         lines += [f"  {each.error}", f"  what to do: {each.hint}"] if each.error else []
     for line in lines:
-        open_console().print(line, markup=False, highlight=False, soft_wrap=True)
+        open_console().print(name_file(line, str(file)), markup=False, highlight=False, soft_wrap=True)
+
+
+def _say_who_does_it(spec: PipelineSpec, found: Sequence[Snapshot], file: Path) -> None:
+    """Say what is needed where something is to be done, and nobody runs the pipeline."""
+    from penstock.cli.console import say_note  # noqa: PLC0415 - see `snapshot`
+    from penstock.wiring.open import open_lock  # noqa: PLC0415
+
+    if any(not each.status.has_ended for each in found) and open_lock(spec).holder() == "":
+        say_note(f"nobody runs the pipeline; to have it done: penstock run {file}")

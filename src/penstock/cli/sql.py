@@ -47,15 +47,22 @@ def sql(
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.config.sinks import DeltaSinkSpec  # noqa: PLC0415
     from penstock.ports.queries import ReadLimits  # noqa: PLC0415
+    from penstock.wiring.pipeline_status import has_loaded  # noqa: PLC0415
     from penstock.wiring.sink_kinds.table import queried_kind  # noqa: PLC0415
 
     spec = load(file)
     limits = ReadLimits(rows_max=_JSON_ROWS_MAX if as_json else _TABLE_ROWS_MAX)
     chosen = choose_sink(spec, sink)
-    if isinstance(chosen, DeltaSinkSpec):
-        result = _query_lake(spec, chosen, statement, limits)
-    else:
-        result = queried_kind(spec, chosen).query(statement, limits)
+    try:
+        if isinstance(chosen, DeltaSinkSpec):
+            result = _query_lake(spec, chosen, statement, limits)
+        else:
+            result = queried_kind(spec, chosen).query(statement, limits)
+    except UsageError as error:
+        if has_loaded(spec, chosen.name):
+            raise
+        hint = f"nothing has been loaded into {chosen.name} yet: wait until penstock status FILE shows rows there"
+        raise UsageError(error.message, hint) from error
     _print_rows(result.rows, as_json=as_json)
     if result.truncated:
         say_note(f"these are the first {result.rows.num_rows} rows; there are more")

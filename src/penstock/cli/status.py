@@ -64,14 +64,9 @@ def status(
 
 
 def _print(console: Console, file: str, overview: Overview) -> None:
-    pipeline, status = overview.pipeline, overview.status
-    if status.holder is None:
-        text = f"whether {pipeline} is running is not known: {status.unanswered}"
-        console.print(text, style="bold yellow", markup=False, highlight=False)
-    elif status.holder:
-        console.print(f"{pipeline} is running ({status.holder})", style="bold green", highlight=False)
-    else:
-        console.print(f"{pipeline} is not running; to start it: penstock run {file}", style="bold", highlight=False)
+    status = overview.status
+    text, style = _first_line(file, overview.pipeline, status)
+    console.print(text, style=style, markup=False, highlight=False)
     if not status.links and not status.tables:
         console.print("nothing is known of it yet: it has not run so far", highlight=False)
         return
@@ -89,6 +84,17 @@ def _print(console: Console, file: str, overview: Overview) -> None:
         if not each.status.has_ended:
             line = f"snapshot of {snapshot_line(each)}"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _first_line(file: str, pipeline: str, status: PipelineStatus) -> tuple[str, str]:
+    """Say whether it runs, and in which style."""
+    if status.holder is None:
+        return f"whether {pipeline} is running is not known: {status.unanswered}", "bold yellow"
+    if status.spark_is_away:
+        return f"{pipeline} runs, and Spark is being started again", "bold yellow"
+    if status.holder:
+        return f"{pipeline} is running ({status.holder})", "bold green"
+    return f"{pipeline} is not running; to start it: penstock run {file}", "bold"
 
 
 def _link_table(status: PipelineStatus) -> Table:

@@ -23,7 +23,7 @@ def describe(pipeline: str, status: PipelineStatus, problems: Sequence[Problem])
     """The object that `--json` prints. Moments are Unix milliseconds; what is not known is null."""
     return {
         "pipeline": pipeline,
-        "running": None if status.holder is None else bool(status.holder),
+        "running": None if status.holder is None else bool(status.holder) or status.begins_again,
         "holder": status.holder or None,
         "now_ms": status.now_ms,
         "healthy": is_healthy(status, problems),

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 _AWAIT_SECONDS = 10.0
+_GO_ON_SECONDS = 10.0
+"""A table that is tried again goes on, or stops again, within moments."""
 
 
 @app.command()
@@ -54,18 +56,22 @@ def table(
     spec = load(file)
     links = links_of(spec, name, link)
     if action is None:
-        _show(spec, name, links, as_json=as_json)
+        _show(file, spec, links, name, as_json=as_json)
         return
     if action is Action.DROP and not yes:
         _confirm(name, links)
     asked = ask_for_action(spec, name, action, link, getpass.getuser())
     is_running = bool(read_status(spec).holder)
     found = await_requests(spec, asked, _AWAIT_SECONDS if is_running else 0.0)
-    _print(found, (), as_json=as_json)
+    _print(file, found, (), as_json=as_json)
     if any(each.stage is Stage.REFUSED for each in found):
         raise typer.Exit(1)
-    if any(each.is_open for each in found) and not as_json:
+    if as_json:
+        return
+    if any(each.is_open for each in found):
         _say_open(file, name, is_running=is_running)
+    elif action is Action.RESUME:
+        _say_what_came_of_it(file, spec, found)
 
 
 def _confirm(name: str, links: Sequence[str]) -> None:
@@ -76,21 +82,22 @@ def _confirm(name: str, links: Sequence[str]) -> None:
     typer.confirm(f"{what}. Drop it?", abort=True)
 
 
-def _show(spec: PipelineSpec, name: str, links: Sequence[str], *, as_json: bool) -> None:
+def _show(file: Path, spec: PipelineSpec, links: Sequence[str], name: str, *, as_json: bool) -> None:
     from penstock.wiring.open import open_table_actions  # noqa: PLC0415 - see `table`
 
     with closing(open_table_actions(spec)) as actions:
         requests = [each for each in actions.requests() if each.table == name and each.link in links]
         skipped = [change for link in links for change in actions.skipped(link, name)]
-    _print(requests, skipped, as_json=as_json)
+    _print(file, requests, skipped, as_json=as_json)
     if not requests and not skipped and not as_json:
         typer.echo(
-            f"nobody has asked for anything of {name} at {', '.join(links)}; see how it is: penstock status FILE"
+            f"nobody has asked for anything of {name} at {', '.join(links)}; see how it is: penstock status {file}"
         )
 
 
-def _print(requests: Sequence[TableRequest], skipped: Sequence[SkippedChange], *, as_json: bool) -> None:
+def _print(file: Path, requests: Sequence[TableRequest], skipped: Sequence[SkippedChange], *, as_json: bool) -> None:
     from penstock.cli.console import format_time, open_console  # noqa: PLC0415 - see `table`
+    from penstock.core.commands import name_file  # noqa: PLC0415
 
     if as_json:
         told = {"requests": [asdict(each) for each in requests], "skipped": [asdict(each) for each in skipped]}
@@ -106,7 +113,24 @@ def _print(requests: Sequence[TableRequest], skipped: Sequence[SkippedChange], *
         lines.append(f"{change.table} at {change.link}: skipped {place} at {format_time(change.skipped_at_ms)}")
         lines += [f"  {change.reason}", f"  {change.row}"]
     for line in lines:
-        open_console().print(line, markup=False, highlight=False, soft_wrap=True)
+        open_console().print(name_file(line, str(file)), markup=False, highlight=False, soft_wrap=True)
+
+
+def _say_what_came_of_it(file: Path, spec: PipelineSpec, found: Sequence[TableRequest]) -> None:
+    """Say of each link at which the table was let go on whether it does: a table that stopped may stop again."""
+    from penstock.cli.console import say_note  # noqa: PLC0415 - see `table`
+    from penstock.core.commands import name_file  # noqa: PLC0415
+    from penstock.wiring.table_requests import still_stopped  # noqa: PLC0415
+
+    stopped = {
+        each.link: each for each in still_stopped(spec, found[0].table, [each.link for each in found], _GO_ON_SECONDS)
+    }
+    for each in found:
+        if (still := stopped.get(each.link)) is None:
+            say_note(f"{each.table} goes on at {each.link}")
+            continue
+        hint = name_file(still.hint, str(file), each.table)
+        say_note(f"{each.table} is still stopped at {each.link}: {still.error}\n  what to do: {hint}")
 
 
 def _say_open(file: Path, name: str, *, is_running: bool) -> None:

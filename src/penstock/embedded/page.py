@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Self
@@ -10,6 +12,7 @@ import structlog
 
 from penstock.config.places import log_directory
 from penstock.core.errors import UsageError
+from penstock.embedded.kept_child import KeptChild
 from penstock.embedded.ports import choose_port, is_free
 from penstock.embedded.processes import start_child
 from penstock.schematizer.security.users import read_users
@@ -26,6 +29,8 @@ _log = structlog.get_logger()
 
 _PAUSE_SECONDS = 30.0
 _STOP_SECONDS = 2.0
+_KEPT = "PENSTOCK_PAGE"
+"""The variable by which a process that begins again hands its page on: its pid, its port and the file's digest."""
 
 
 def plan_page(file: Path, spec: PipelineSpec) -> PageServer | None:
@@ -33,9 +38,13 @@ def plan_page(file: Path, spec: PipelineSpec) -> PageServer | None:
 
     Raises UsageError when the port that the file names is in use, for an address that is
     none of this machine, and for a certificate and a users file that cannot work. A free
-    port is remembered under home, and another one taken should it be in use.
+    port is remembered under home, and another one taken should it be in use. A page that
+    this process has kept is taken as it is, if the file still says the same.
     """
     web = spec.web
+    port, kept = _take_kept(file)
+    if kept is not None and web is not None:
+        return PageServer(file, spec, web.url(port), port, kept)
     if web is None:
         return None
     if web.users is not None:
@@ -51,6 +60,21 @@ def plan_page(file: Path, spec: PipelineSpec) -> PageServer | None:
     spec.home.mkdir(parents=True, exist_ok=True)
     port = _choose_port(spec.home / "web.port", web)
     return PageServer(file, spec, web.url(port), port)
+
+
+def _take_kept(file: Path) -> tuple[int, KeptChild | None]:
+    """The page that this process had before it began again, and its port; one of another file is ended."""
+    pid, port, digest = [*os.environ.pop(_KEPT, "").split(), "", "", ""][:3]
+    if not pid.isdigit():
+        return 0, None
+    kept = KeptChild(int(pid))
+    if digest != _digest(file):
+        kept.stop(_STOP_SECONDS)
+    return int(port), kept if kept.alive() else None
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _choose_port(remembered: Path, web: WebSpec) -> int:
@@ -70,26 +94,38 @@ def _choose_port(remembered: Path, web: WebSpec) -> int:
 class PageServer:
     """`penstock web FILE` for the time of a `with` block. It is not waited for, and its end ends nothing else."""
 
-    def __init__(self, file: Path, spec: PipelineSpec, url: str, port: int) -> None:
-        """Start nothing yet."""
+    def __init__(self, file: Path, spec: PipelineSpec, url: str, port: int, kept: KeptChild | None = None) -> None:
+        """Start nothing yet; `kept` is one that runs already."""
         self.url = url
+        self._port = port
+        self._digest = _digest(file)
         # What is asked of it, and its start, which imports much, take no time from the pipeline.
         self._command = ["nice", sys.executable, "-m", "penstock.cli.main", "web", str(file), "--port", str(port)]
         self._output = log_directory(spec) / "web.log"
-        self._child: Child | None = None
+        self._child: Child | KeptChild | None = kept
         self._started_at = 0.0
 
     def __enter__(self) -> Self:
-        """Start it."""
-        self._start()
+        """Look after it from now on."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End it."""
+        """End it, unless it is handed on."""
         if self._child is not None:
             self._child.stop(_STOP_SECONDS)
+
+    def start(self) -> None:
+        """Start it, unless it runs."""
+        if self._child is None:
+            self._start()
+
+    def hand_on(self) -> dict[str, str]:
+        """Let it go on without us; return the environment by which this process finds it when it has begun again."""
+        child, self._child = self._child, None
+        is_there = child is not None and child.alive()
+        return {_KEPT: f"{child.pid} {self._port} {self._digest}" if child is not None and is_there else ""}
 
     def ensure(self) -> None:
         """Start it again if it has died, at most every half minute."""
@@ -100,4 +136,4 @@ class PageServer:
 
     def _start(self) -> None:
         self._started_at = time.monotonic()
-        self._child = start_child("live page", self._command, self._output)
+        self._child = start_child("live page", self._command, self._output, survives_exec=True)

@@ -7,10 +7,12 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO
 
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.wiring.tether import tethered
@@ -79,11 +81,23 @@ class Child:
         self.popen.wait()
 
 
-def start_child(name: str, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> Child:
+def start_child(
+    name: str,
+    command: Sequence[str],
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    survives_exec: bool = False,
+) -> Child:
     """Start `command`, tied to this process; its output is appended to `log`.
 
-    `environment` is added to ours. Raises UsageError when the log cannot be written.
+    `environment` is added to ours. With `survives_exec` it is tied to the thread that
+    calls, which must be the main one: that is the one thread that execve(2) leaves.
+    Raises UsageError when the log cannot be written.
     """
+    if survives_exec and threading.current_thread() is not threading.main_thread():
+        message = f"{name} would end with this thread"
+        raise RuntimeError(message)
     variables = {**os.environ, **(environment or {})}
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -92,16 +106,19 @@ def start_child(name: str, command: Sequence[str], log: Path, environment: Mappi
         message = f"{name} cannot write its log {log}: {error.strerror}"
         raise UsageError(message, "free space there or correct the directory's rights") from error
     with output:
-        popen = _starter.submit(
-            subprocess.Popen,
-            tethered(command),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=variables,
-            start_new_session=True,
-        ).result()
-    return Child(name, log, popen)
+        start = partial(_start, command, output, variables)
+        return Child(name, log, start() if survives_exec else _starter.submit(start).result())
+
+
+def _start(command: Sequence[str], output: BinaryIO, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - what to start is our own choice
+        tethered(command),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env=variables,
+        start_new_session=True,
+    )
 
 
 def wait_until_ready(child: Child, is_ready: Callable[[], bool], wait_seconds: float) -> None:

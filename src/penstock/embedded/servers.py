@@ -64,6 +64,11 @@ class EmbeddedServers:
         self._away: dict[str, UnavailableError] = {}
         self._say = say
 
+    @property
+    def names(self) -> Collection[str]:
+        """What there is to start."""
+        return self._starters.keys()
+
     def __enter__(self) -> Self:
         """Start them, side by side. Raises UsageError and UnavailableError as each server's start does.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +29,9 @@ DAY = Ring(300, 288)
 """A sample of the day has the rows of the last one of its five minutes, and the greatest lag of them."""
 
 ServerState: TypeAlias = Literal["running", "starting", "down"]
+
+SPARK: Final = "Spark"
+"""What a run calls Spark's JVM among its servers, once it had to be started again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 Rows: TypeAlias = "Mapping[str, tuple[int, int]]"
 """What was carried of each table: how many rows, and the newest commit time in Unix ms."""
+
+TRIED_AGAIN: Final = "is tried again"
+"""Stands in the error, or the hint, of a table that goes on by itself when what stopped it is over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from penstock.core.errors import PenstockError
-from penstock.spark.loss import shows_loss
+from penstock.spark.loss import is_of_lost_worker, shows_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,8 @@ def note_of(error: BaseException) -> str:
     line = f"{type(error).__name__}: {lines[0]}"[:_LETTERS_MAX]
     if _is_interruption(error):
         return _INTERRUPTED + line
-    if not isinstance(error, PenstockError) and not shows_loss(error):
+    is_told_elsewhere = isinstance(error, PenstockError) or is_of_lost_worker(str(error)) or shows_loss(error)
+    if not is_told_elsewhere:
         _log.error("a micro-batch failed on the driver", exc_info=error)
     return line
 

@@ -24,6 +24,7 @@ _HINT = (
     "see whether memory ran out (`spark: {conf: {spark.driver.memory: 2g}}` gives it more) or who ended it, "
     "and run the pipeline again: it goes on where the targets stand"
 )
+_WORKER_IS_GONE = "Python worker exited unexpectedly"
 _DID_NOT_START = "JAVA_GATEWAY_EXITED"
 
 
@@ -60,6 +61,11 @@ def exit_code(wait_seconds: float = 0.0) -> int | None:
 def shows_loss(error: BaseException) -> bool:
     """Whether `error` is what calls of a JVM raise that is gone, which is told once, by whoever runs links."""
     return isinstance(error, OSError | Py4JNetworkError) and exit_code(_END_SECONDS) is not None
+
+
+def is_of_lost_worker(printed: str) -> bool:
+    """Whether what Spark prints is that a Python process of a task ended in the middle of its work."""
+    return _WORKER_IS_GONE in printed
 
 
 def keep_losses_quiet(context: SparkContext) -> None:

@@ -47,8 +47,16 @@ whatever exists is a program, and Spark then tries to start it.
 _TAKES_ANY_HOME = ("local", "spark://")
 """Masters whose processes find Spark's Python package by themselves; YARN is sent the archives of the driver's home."""
 
-_PRINTS_WHAT_ENDS_A_QUERY = ("MicroBatchExecution", "AsyncProgressTrackingMicroBatchExecution")
-"""Loggers of Spark that print what ended a query with eighty lines of stack; our supervisor says it in words."""
+_PRINT_STACKS = (
+    "sql.execution.streaming.runtime.MicroBatchExecution",
+    "sql.execution.streaming.runtime.AsyncProgressTrackingMicroBatchExecution",
+    "executor.Executor",
+    "scheduler.TaskSetManager",
+)
+"""Loggers of Spark that print what ended a query or a task with up to eighty lines of stack.
+
+Our supervisor says it in words, and has the stack in the log file.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +108,8 @@ def give_secrets(session: SparkSession, secrets: Mapping[str, str]) -> None:
 
 def _leave_ends_to_the_supervisor(session: SparkSession) -> None:
     log4j: Any = session.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001
-    for name in _PRINTS_WHAT_ENDS_A_QUERY:
-        log4j.core.config.Configurator.setLevel(
-            f"org.apache.spark.sql.execution.streaming.runtime.{name}", log4j.Level.OFF
-        )
+    for name in _PRINT_STACKS:
+        log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
 
 
 def close_session(session: SparkSession) -> None:

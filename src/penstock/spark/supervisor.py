@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ import structlog
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from penstock.core.errors import DisplacedError, FencedError, PenstockError, UnavailableError
+from penstock.spark.loss import is_of_lost_worker
 from penstock.spark.queries import print_end
 from penstock.wiring.mirror import LinkCondition
 
@@ -134,7 +136,9 @@ class _Runner:
         printed = failure or (self.query and self.query.exception())
         if printed is None:
             return None
-        return _explain(f"Spark ended link {self.link.name}", str(printed))
+        explained = _explain(f"Spark ended link {self.link.name}", str(printed))
+        explained.__cause__ = failure
+        return explained
 
 
 class Supervisor:
@@ -225,6 +229,8 @@ class Supervisor:
         runner.failures = min(runner.failures + 1, len(_BACKOFF_SECONDS))
         runner.start_after = time.monotonic() + wait
         told = {"error": error.message, "hint": error.hint}
+        if error.__cause__ is not None:
+            told["story"] = "".join(traceback.format_exception(error.__cause__))
         _log.warning("link starts again", link=runner.link.name, in_seconds=wait, **told)
         self._conditions[runner.link.name] = self._condition(runner).failed("retrying", error)
 
@@ -255,9 +261,14 @@ def _explain(what: str, printed: str) -> UnavailableError:
     if _DISK_IS_FULL in printed:
         hint = "free space below the pipeline's home and in Spark's local directory: nothing is lost"
         return UnavailableError(f"{what}: a disk is full", hint)
+    if is_of_lost_worker(printed):
+        hint = "it starts again by itself; if that comes again and again, see whether memory ran out, or who ends it"
+        return UnavailableError(f"{what}: a Python process of Spark's ended in the middle of its work", hint)
     cause = printed.rpartition(_CAUSED_BY)[2]
     return UnavailableError(f"{what}: {_first_lines(cause)}", "the whole story is in the log")
 
 
 def _first_lines(text: str) -> str:
-    return " ".join(text.strip().splitlines()[:3])[:500]
+    """The message, without the stack below it."""
+    message = text.partition("\n\tat ")[0]
+    return " ".join(message.strip().splitlines()[:3])[:500]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 from fastapi.responses import JSONResponse
 
+from penstock.core.commands import name_file
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.snapshots import SnapshotOptions
 from penstock.ports.table_actions import Action
@@ -40,6 +41,9 @@ _AT_ONCE = 2
 SNAPSHOT: Final = "snapshot"
 REPLAY: Final = "replay"
 _ACTIONS = (SNAPSHOT, REPLAY, *Action)
+_THEN: Final[dict[str, str]] = {
+    Action.RESUME: ": if it stopped it is tried again, and its row here tells whether it goes on"
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ class TableActionRoute:
             self._require_servers(spolt)
             counts = await self._replays.replay(spolt)
         except PenstockError as error:
-            return _refuse(503 if error.retryable else 409, error.message, error.hint)
+            return self._refuse(503 if error.retryable else 409, error)
         name = user.name or "somebody"
         _log.info("dead letters were replayed at the page", spolt=spolt, user=name, **counts.for_log())
         return JSONResponse({"told": counts.sentence(spolt)})
@@ -134,8 +138,13 @@ class TableActionRoute:
             else:
                 ask_for_action(self._spec, asked.table, Action(asked.action), asked.link, f"{user} at the page")
         except PenstockError as error:
-            return _refuse(409, error.message, error.hint)
-        return JSONResponse({"told": f"asked to {asked.action} {asked.table} at {asked.link}"})
+            return self._refuse(409, error)
+        then = _THEN.get(asked.action, "")
+        return JSONResponse({"told": f"asked to {asked.action} {asked.table} at {asked.link}{then}"})
+
+    def _refuse(self, status: int, error: PenstockError) -> Response:
+        file = str(self._watcher.file)
+        return _refuse(status, name_file(error.message, file), name_file(error.hint, file))
 
     def _ask_for_snapshot(self, asked: _Asked, user: str) -> None:
         source = source_of(self._spec, asked.table)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.config.specs import LinkSpec, PipelineSpec, SourceSpec
     from penstock.core.tables import TableId
     from penstock.ports.audited import AuditedSource
+    from penstock.ports.state import TableProgress
 
 _TOO_LONG = "it takes longer than the whole audit may; what to do: give the audit more `seconds_max`"
 _NO_SUCH = "has no such table, or does not show it to our user"
@@ -83,9 +84,13 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))
     status = read_status(spec)
     mine = {link.name, link.source}
-    stopped = {each.table: each.error for each in status.tables if each.error and each.link in mine}
+    stopped = {each.table: _why_stopped(each) for each in status.tables if each.error and each.link in mine}
     pace = Pace(ends_at, audit.partitions_per_second)
     return AuditedLink(spec, audit, link, source, target, state, progress, stopped, pace)
+
+
+def _why_stopped(table: TableProgress) -> str:
+    return f"{table.error}; what to do: {table.hint}" if table.hint else table.error
 
 
 def _audited(source: SourceSpec, audit: AuditSpec) -> AuditedSource:
@@ -147,7 +152,7 @@ def _await_target(opened: AuditedLink, table: TableId) -> str:
         return why
     opened.target.renew()
     if table in opened.state.waiting():
-        return f"{opened.link.sink} holds the table back: see penstock status"
+        return f"{opened.link.sink} holds the table back: see penstock status FILE"
     return await_merged(opened, table)
 
 

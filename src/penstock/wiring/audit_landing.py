@@ -52,7 +52,8 @@ def await_merged(opened: AuditedLink, table: TableId) -> str:
     while position is not None and opened.target.fetch(unmerged_query(kind.zone, table, str(position))):
         if time.monotonic() > deadline:
             where = f"its task has not merged what landed, in {seconds:g} s"
-            return f"{where}: see penstock status, and give the audit more `wait_seconds` than half the task's schedule"
+            more = "give the audit more `wait_seconds` than half the task's schedule"
+            return f"{where}: see penstock status FILE, and {more}"
         time.sleep(_POLL_SECONDS)
     return ""
 

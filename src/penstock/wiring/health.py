@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from penstock.core.commands import has_command, name_file
 from penstock.core.snapshots import Status
 from penstock.ports.audit_results import NOT_REACHED, WHOLE
+from penstock.ports.state import TRIED_AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.core.topic_policy import PolicyLook
     from penstock.ports.audit_results import AuditResult
     from penstock.ports.history import ServerCondition
+    from penstock.ports.snapshots import Snapshot
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import LinkProgress
     from penstock.wiring.pipeline_status import PipelineStatus
@@ -28,9 +30,6 @@ STUCK_SECONDS = 120.0
 
 _HOUR_SECONDS = 3600
 _NEW_PIPELINE = "new pipeline"
-_AT_A_TARGET, _RETRIED = "of the batch topic", "is tried again"
-"""Stand in the errors of tables that a load has stopped, and where a running pipeline tries again by itself."""
-_COMMAND = re.compile(r"\b(penstock (?:[a-z]+ )+)FILE\b")
 _ALIVE = frozenset({"running", "retrying"})
 
 
@@ -65,8 +64,8 @@ def find_problems(status: PipelineStatus, file: str) -> Sequence[Problem]:
 def _to_type(problem: Problem, file: str) -> Problem:
     """Write into the commands of a hint which file and table they are for."""
     *_, table = problem.subject.split(", ")
-    hint = _COMMAND.sub(lambda found: f"{found[1]}{file}", problem.hint)
-    return replace(problem, hint=hint.replace(f"{file} TABLE", f"{file} {table}"))
+    hint, text = (name_file(each, file, table) for each in (problem.hint, problem.text))
+    return replace(problem, hint=hint, text=text)
 
 
 def is_healthy(status: PipelineStatus, problems: Sequence[Problem]) -> bool:
@@ -98,7 +97,8 @@ def _holder_problems(status: PipelineStatus, run_command: str) -> Iterator[Probl
         text = f"whether the pipeline runs is not known: {status.unanswered}"
         yield Problem("warning", "pipeline", text, "start ZooKeeper, or look on the machines themselves")
     alive = [link for link in status.links if link.state in _ALIVE]
-    if not alive:
+    if not alive or status.spark_is_away:
+        # Without Spark no link gives a sign of life; that it is being started again is told as its own problem.
         return
     silent = (status.now_ms - max(link.updated_at_ms for link in alive)) / 1000
     if status.holder == "":
@@ -146,9 +146,9 @@ def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem
 def _table_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem]:
     for table in status.tables:
         if table.error:
-            resumes = bool(status.holder) and _AT_A_TARGET in table.error
+            resumes = bool(status.holder) and table.link in status.loading
             way = "type: penstock table FILE TABLE resume" if resumes else _restart(status, run_command)
-            hint = _then(table.hint, status, way, retried=_RETRIED in table.error + table.hint)
+            hint = _then(table.hint, status, way, retried=TRIED_AGAIN in table.error + table.hint)
             yield Problem("error", f"{table.link}, {table.table}", table.error, hint)
 
 
@@ -174,11 +174,21 @@ def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:
         if snapshot.error:
             fate = "failed" if snapshot.status.has_ended else "waits, and is tried again"
             text = f"its snapshot {fate}: {snapshot.error}"
-            yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, snapshot.hint)
+            yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, _snapshot_hint(snapshot))
         elif snapshot.status is Status.PAUSED:
             text = f"its snapshot is paused at {snapshot.rows:,} rows"
             hint = f"let it go on: penstock snapshot FILE {snapshot.table} --resume"
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, hint)
+
+
+def _snapshot_hint(snapshot: Snapshot) -> str:
+    if not snapshot.status.has_ended:
+        return snapshot.hint
+    mend = f"{snapshot.hint}; then take" if snapshot.hint else "take"
+    return (
+        f"{mend} another one: penstock snapshot FILE {snapshot.table}; "
+        f"or let it be: penstock snapshot FILE {snapshot.table} --cancel"
+    )
 
 
 def _audit_problems(status: PipelineStatus) -> Iterator[Problem]:
@@ -189,7 +199,7 @@ def _audit_problems(status: PipelineStatus) -> Iterator[Problem]:
     for each in status.audits:
         subject = each.audit if each.table == WHOLE else f"{each.audit}, {each.table}"
         if each.table != WHOLE and each.is_below:
-            hint = "see the rows: penstock audit FILE; have them published again: penstock audit FILE --repair"
+            hint = _repair_hint(each, status)
             yield Problem("error", subject, f"the target differs from the source: {audit_words(each, status)}", hint)
         elif each.state == "failed":
             hint = "put that right, then audit again: penstock audit FILE"
@@ -202,6 +212,22 @@ def _audit_problems(status: PipelineStatus) -> Iterator[Problem]:
             yield Problem("warning", subject, f"its last audit came to no result: {each.why}", hint)
         elif each.table == WHOLE and each.why:
             yield Problem("warning", subject, each.why, "audit again when that is put right: penstock audit FILE")
+
+
+def _repair_hint(found: AuditResult, status: PipelineStatus) -> str:
+    """What to do about rows that differ: wait, where somebody has asked for them since the audit began."""
+    asked = [each for each in status.snapshots if each.table == found.table and each.options.keys]
+    newest = max(asked, key=lambda each: each.requested_at_ms, default=None)
+    if (
+        newest is None
+        or newest.requested_at_ms < found.began_at_ms
+        or newest.status in {Status.FAILED, Status.CANCELLED}
+    ):
+        return "see the rows: penstock audit FILE; have them published again: penstock audit FILE --repair"
+    if newest.status.has_ended:
+        return "its rows have been read again since; see whether they are right now: penstock audit FILE"
+    begun = "is under way" if status.holder else "waits for the next run, which carries it out: penstock run FILE"
+    return f"the repair of {len(newest.options.keys)} rows {begun}; then audit again: penstock audit FILE"
 
 
 def _police_problems(status: PipelineStatus) -> Iterator[Problem]:
@@ -235,7 +261,7 @@ def audit_words(result: AuditResult, status: PipelineStatus) -> str:
 
 def _then(hint: str, status: PipelineStatus, restart: str, *, retried: bool) -> str:
     """Add how it goes on behind what the hint says, unless what helps is a command, or may be another pipeline."""
-    if _NEW_PIPELINE in hint or (status.holder and _COMMAND.search(hint)):
+    if _NEW_PIPELINE in hint or (status.holder and has_command(hint)):
         return hint
     mended = hint.removesuffix(", and run again")
     return f"{mended}; then it goes on by itself" if status.holder and retried else f"{mended}; then {restart}"

@@ -120,7 +120,7 @@ class Overview:
     @property
     def is_running(self) -> bool:
         """Whether somebody is known to run it."""
-        return bool(self.status.holder)
+        return bool(self.status.holder) or self.status.begins_again
 
     @property
     def stages_of_tables(self) -> Sequence[Stage]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from penstock.config.places import state_file
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
-from penstock.ports.history import DAY, HOUR
+from penstock.ports.history import DAY, HOUR, SPARK
 from penstock.wiring.audits import named_audits, open_results, overdue_audits
 from penstock.wiring.carried_requests import carried_requests
 from penstock.wiring.identity import own_identity, require_identity
@@ -54,10 +54,12 @@ class PipelineStatus:
     `holder` says who runs it, "" if nobody does, and None if the server that
     knows does not answer: `unanswered` says so then. `stranger` says that the rows
     are those of another pipeline, and what to do. `servers` are the embedded ones as
-    they were when they were last written down, and nobody's while nothing runs. `audits`
+    they were when they were last written down, and nobody's while nothing runs, but for Spark
+    where a run lost it and begins again. `audits`
     are the newest results of the file's audits; `overdue_audits` names those that did
     not come although somebody runs the pipeline. `police` is the newest look at how
-    topics are kept, None where the file has no rules or nobody looked so far.
+    topics are kept, None where the file has no rules or nobody looked so far. `loading` names
+    the links that load targets, where tables can be let go on one by one.
     """
 
     holder: str | None
@@ -78,6 +80,17 @@ class PipelineStatus:
     skipped: Mapping[tuple[str, str], int] = field(default_factory=dict)
     police: PolicyLook | None = None
     police_is_overdue: bool = False
+    loading: frozenset[str] = frozenset()
+
+    @property
+    def spark_is_away(self) -> bool:
+        """Whether a run lost Spark, and starts it again."""
+        return any(each.server == SPARK and each.state != "running" for each in self.servers)
+
+    @property
+    def begins_again(self) -> bool:
+        """Whether such a run has let everything go, its lock as well, and goes on in a moment."""
+        return self.holder == "" and self.spark_is_away
 
     def request(self, link: str, table: str) -> TableRequest | None:
         """The newest request for a table at a link."""
@@ -117,6 +130,9 @@ class PipelineStatus:
         links = self.links if self.holder else [_as_the_source_says(link, sources) for link in self.links]
         return replace(self, sources=sources, links=links, zones=zones)
 
+
+_BEGINS_AGAIN_MS = 120_000
+"""A run that lost Spark waits for half a minute at most, and needs some seconds, until it takes its lock again."""
 
 _DAY_READ_MS = 60_000
 """Samples of the day are five minutes apart: a reader that looks every second need not read them each time."""
@@ -194,8 +210,9 @@ class StatusReader:
             links=links,
             tables=[table for table in state.tables() if table.link in self._names],
             stranger=_stranger(self._spec, state),
+            loading=frozenset(link.name for link in self._spec.links),
             snapshots=newest_snapshots(snapshots),
-            servers=history.servers() if status.holder else (),
+            servers=_servers(history.servers(), status),
             audits=results,
             overdue_audits=overdue_audits(named, results, running_since_ms, status.now_ms) if status.holder else (),
             samples={name: found for name, found in samples.items() if name in self._names},
@@ -206,6 +223,14 @@ class StatusReader:
             requests=carried_requests(self._spec, actions),
             skipped=actions.skipped_counts(),
         )
+
+
+def _servers(written: Sequence[ServerCondition], status: PipelineStatus) -> Sequence[ServerCondition]:
+    """Those that there are: what was written of others is from a run that has ended."""
+    if status.holder:
+        return written
+    since_ms = status.now_ms - _BEGINS_AGAIN_MS
+    return [each for each in written if each.server == SPARK and each.state != "running" and each.since_ms > since_ms]
 
 
 def link_names(spec: PipelineSpec) -> Sequence[str]:
@@ -238,6 +263,18 @@ def read_status(spec: PipelineSpec, *, ask_sources: bool = False) -> PipelineSta
 def has_state(spec: PipelineSpec) -> bool:
     """Whether there may be something to read of the pipeline; a look must not make the embedded database."""
     return not spec.is_embedded("state") or state_file(spec).exists()
+
+
+def has_loaded(spec: PipelineSpec, sink: str) -> bool:
+    """Whether a row has come to `sink` so far; True while nobody can tell."""
+    if not has_state(spec):
+        return False
+    links = {link.name for link in spec.links if link.sink == sink}
+    try:
+        with closing(open_pipeline_state(spec)) as state:
+            return any(table.rows for table in state.tables() if table.link in links)
+    except UnavailableError:
+        return True
 
 
 def _stranger(spec: PipelineSpec, state: State) -> tuple[str, str] | None:

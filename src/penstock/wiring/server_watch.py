@@ -38,14 +38,15 @@ class ServerWatch(BackgroundThread):
         super().__init__("penstock-server-watch")
         self._spec = spec
         self._servers: dict[str, ServerCondition] = {}
+        self._left: dict[str, ServerCondition] = {}
         self._telling = threading.Lock()
         self._told = threading.Event()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Write down that none runs any more."""
-        self._servers = {}
+        """Write down that none runs any more, but for what is left behind."""
+        self._servers = self._left
         self._stop.set()
         self._told.set()
         super().__exit__(kind, error, trace)
@@ -59,6 +60,11 @@ class ServerWatch(BackgroundThread):
             now_ms = time.time_ns() // 1_000_000
             self._servers = {**self._servers, server: ServerCondition(server, state, now_ms, restarts)}
         self._told.set()
+
+    def leave(self, server: str, state: ServerState) -> None:
+        """Let `server` be written down as in `state` when the block has ended: the run begins again without it."""
+        self.tell(server, state)
+        self._left = {server: self._servers[server]}
 
     def work(self) -> float:
         """Write down what is told until we are to stop, and what was told last in any case."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.config.places import state_file
 from penstock.core.errors import PenstockError, UsageError
-from penstock.core.snapshots import Method, Wanted
+from penstock.core.snapshots import Method, Status, Wanted
 from penstock.core.tables import TableId
 from penstock.links.capture.rereads import paused_tables
 from penstock.wiring.capture_kinds import capture_kind
@@ -82,19 +82,32 @@ def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: Snapsh
 
 
 def want_snapshots(spec: PipelineSpec, tables: Sequence[str], wanted: Wanted) -> Sequence[Snapshot]:
-    """Pause, resume or cancel what is under way of `tables`. Raises UsageError where there is nothing."""
+    """Pause, resume or cancel what is under way of `tables`; to cancel one that failed is to let it be.
+
+    Raises UsageError where there is nothing.
+    """
     if _never_ran(spec):
         message = "this pipeline has not run yet, and has no snapshots"
         raise UsageError(message, "start it: penstock run FILE")
     with closing(open_snapshot_list(spec)) as snapshots:
         there = {each.table: each for each in snapshots.all(is_open=True)}
+        if wanted is Wanted.CANCEL:
+            failed = {each.table: each for each in newest_snapshots(snapshots) if each.status is Status.FAILED}
+            there = failed | there
         for table in tables:
             if table not in there:
                 message = f"no snapshot of {table} is under way"
                 raise UsageError(message, "see what is: penstock snapshot FILE --status")
-        for table in tables:
-            snapshots.want(there[table].id, wanted)
-        return [replace(there[table], wanted=wanted) for table in tables]
+        return [_want(snapshots, there[table], wanted) for table in tables]
+
+
+def _want(snapshots: SnapshotList, snapshot: Snapshot, wanted: Wanted) -> Snapshot:
+    snapshots.want(snapshot.id, wanted)
+    told = replace(snapshot, wanted=wanted)
+    if snapshot.status is Status.FAILED:
+        told = replace(told, status=Status.CANCELLED, error="", hint="")
+        snapshots.tell(told)
+    return told
 
 
 def read_snapshots(spec: PipelineSpec, tables: Sequence[str] = ()) -> Sequence[Snapshot]:

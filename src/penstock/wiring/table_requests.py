@@ -16,7 +16,7 @@ from penstock.wiring.open import OBJECTS_LINK, open_pipeline_state, open_table_a
 from penstock.wiring.snapshots import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.config.specs import PipelineSpec
     from penstock.ports.state import TableProgress
@@ -73,6 +73,17 @@ def await_requests(spec: PipelineSpec, asked: Sequence[TableRequest], seconds: f
         while True:
             found = [each for each in actions.requests() if each.id in ids]
             if time.monotonic() >= until or not any(each.is_open for each in found):
+                return found
+            time.sleep(_POLL_SECONDS)
+
+
+def still_stopped(spec: PipelineSpec, table: str, links: Collection[str], seconds: float) -> Sequence[TableProgress]:
+    """Look until `table` goes on at all of `links`, for at most `seconds`; return it where it does not."""
+    until = time.monotonic() + seconds
+    with closing(open_pipeline_state(spec)) as state:
+        while True:
+            found = [each for each in state.tables() if each.table == table and each.link in links and each.error]
+            if not found or time.monotonic() >= until:
                 return found
             time.sleep(_POLL_SECONDS)
 

@@ -179,8 +179,13 @@ def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(
         asked.until_alerts("PenstockDown", fires=True)
         asked.until_alerts("PenstockDown", fires=False, seconds=WAIT_SECONDS)
         watched.kill("org.apache.spark.deploy.SparkSubmit")
-        asked.until_alerts("PenstockDown", fires=True, seconds=WAIT_SECONDS)
-        asked.until_alerts("PenstockDown", fires=False, seconds=WAIT_SECONDS)
+        watched.until('penstock_server_up{server="Spark"}', 0)
+        assert "Spark is being started again" in watched.page()
+        deadline = time.monotonic() + WAIT_SECONDS
+        while (told := watched.metrics()).get('penstock_server_up{server="Spark"}') != 1:
+            assert told["penstock_running{}"] == 1
+            assert time.monotonic() < deadline, watched.page()
+            time.sleep(0.2)
         watched.until_ready()
         asked_by_a_script = watched.penstock("status", "--exit-code")
 

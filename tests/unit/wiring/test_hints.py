@@ -18,7 +18,7 @@ _RESTART = "stop the pipeline and type: penstock run shop.yaml"
 
 
 def hints(holder: str, link: LinkProgress = _LINK, *tables: TableProgress) -> list[str]:
-    status = PipelineStatus(holder, [link], tables, now_ms=2_000)
+    status = PipelineStatus(holder, [link], tables, now_ms=2_000, loading=frozenset({"shopdb-to-pg"}))
     return [each.hint for each in find_problems(status, "shop.yaml") if each.subject != "pipeline"]
 
 
@@ -26,8 +26,8 @@ def link(state: str) -> LinkProgress:
     return replace(_LINK, state=state, error="no answer", hint="see to it")
 
 
-def table(error: str, hint: str) -> TableProgress:
-    return TableProgress("shopdb-to-pg", "shop.orders", 9, 1_000, 1_000, error, hint)
+def table(error: str, hint: str, link: str = "shopdb-to-pg") -> TableProgress:
+    return TableProgress(link, "shop.orders", 9, 1_000, 1_000, error, hint)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,7 @@ def test_a_link_is_started_by_hand_only_where_it_does_not_go_on_by_itself(holder
 @pytest.mark.parametrize(
     ("holder", "error", "hint", "told"),
     [
+        ("pid 7", "in other words", "drop it", "drop it; then type: penstock table shop.yaml shop.orders resume"),
         ("pid 7", _LOCKED, "end it", "end it; then it goes on by itself"),
         (
             "pid 7",
@@ -53,12 +54,15 @@ def test_a_link_is_started_by_hand_only_where_it_does_not_go_on_by_itself(holder
             "drop it, and run again",
             "drop it; then type: penstock table shop.yaml shop.orders resume",
         ),
-        ("pid 7", "a geometry", "leave it out", f"leave it out; then {_RESTART}"),
         ("", _REFUSED, "drop it, and run again", "drop it; then type: penstock run shop.yaml"),
     ],
 )
 def test_a_stopped_table_goes_on_by_what_is_least(holder: str, error: str, hint: str, told: str) -> None:
     assert hints(holder, _LINK, table(error, hint)) == [told]
+
+
+def test_a_table_that_the_capture_stopped_needs_a_restart() -> None:
+    assert hints("pid 7", _LINK, table("a geometry", "leave it out", "shopdb")) == [f"leave it out; then {_RESTART}"]
 
 
 def test_a_command_in_a_hint_names_the_file_and_the_table_and_is_enough_while_the_pipeline_runs() -> None:

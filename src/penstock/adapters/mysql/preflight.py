@@ -138,7 +138,7 @@ def _row_image_finding(found: str, row_images: RowImages) -> Finding:
         return Finding("ok", "binlog_row_image", found)
     if row_images == "partial":
         message = f"it is {found}: rows are carried with the columns that it logs, and less is promised for them"
-        return Finding("warning", "binlog_row_image", message, f"{hint}, or see docs/types.md for what is lost")
+        return Finding("warning", "binlog_row_image", message, f"{hint}, or see what is lost: penstock docs types")
     message = f"it is {found}, not FULL; otherwise rows in the log lack columns"
     return Finding("error", "binlog_row_image", message, f"{hint}, or give the source `row_images: partial`")
 

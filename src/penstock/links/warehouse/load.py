@@ -19,9 +19,10 @@ from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.counts import CarriedRows
 from penstock.links.objects.retention import require_files
-from penstock.links.warehouse.set_aside import SetAside
+from penstock.links.warehouse.set_aside import SetAside, Waited
 from penstock.links.warehouse.side_by_side import SideBySide
 from penstock.links.warehouse.skipping import Passed
+from penstock.ports.state import TRIED_AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableSet
@@ -161,7 +162,7 @@ class WarehouseLoader:
         self._aside.pause(table, self._next)
         self._finish({})
 
-    def release_table(self, table: TableId) -> bool:
+    def release_table(self, table: TableId) -> Waited:
         """See `ControlledLoader`."""
         return self._aside.try_now(table)
 
@@ -182,7 +183,7 @@ class WarehouseLoader:
 
     def skip_change(self, table: TableId, skipper: ChangeSkipper, kept: SkippedChange | None) -> Passed:
         """See `ControlledLoader`. It looks through 500 batches from where the table waits."""
-        if not self.release_table(table):
+        if self.release_table(table) is Waited.NOT:
             told = "it has not stopped here, so there is no change to pass over"
             return Passed(0, "" if kept else told, is_done=kept is not None)
         passed = skipper.skip(self._batches_of(table, self._aside.offsets()[table]), self._schemas, kept)
@@ -386,7 +387,7 @@ class WarehouseLoader:
             if again is not None:
                 again.discard(table)
             told = f"{error.message} (it waits at offset {offset} of the batch topic"
-            told += f", and is tried again within {pause:.0f} s)" if error.retryable else ")"
+            told += f", and {TRIED_AGAIN} within {pause:.0f} s)" if error.retryable else ")"
             _log.warning("table stopped", link=self._link, table=str(table), error=told, hint=error.hint)
             self._state.stop_table(self._link, str(table), told, error.hint, since_ms)
 

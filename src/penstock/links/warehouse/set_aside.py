@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,14 @@ _NOW = float("-inf")
 
 DROPPED = -1
 """The offset of a table that the link has forgotten: nothing of it is needed, from nowhere on, until it begins anew."""
+
+
+class Waited(Enum):
+    """Why a table waited."""
+
+    NOT = "it did not"
+    PAUSED = "somebody paused it"
+    STOPPED = "its target refused it, or it was yet to catch up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +88,13 @@ class SetAside:
         before = self._tables.get(table)
         self._tables[table] = Waiting(offset if before is None else before.offset, None, is_paused=True)
 
-    def try_now(self, table: TableId) -> bool:
-        """Let a table go on at once from where it waits; False if it does not wait."""
-        if table not in self._tables:
-            return False
-        self.skip(table, self._tables[table].offset)
-        return True
+    def try_now(self, table: TableId) -> Waited:
+        """Let a table go on at once from where it waits; return why it waited."""
+        before = self._tables.get(table)
+        if before is None:
+            return Waited.NOT
+        self.skip(table, before.offset)
+        return Waited.PAUSED if before.is_paused else Waited.STOPPED
 
     def drop(self, table: TableId) -> None:
         """Forget a table, until `skip` says where it begins anew."""

@@ -10,6 +10,7 @@ import structlog
 
 from penstock.core.errors import UnavailableError
 from penstock.core.tables import TableId
+from penstock.links.warehouse.set_aside import Waited
 from penstock.links.warehouse.skipping import ChangeSkipper, passed_over
 from penstock.ports.table_actions import Action, SkippedChange, Stage, TableRequest
 
@@ -27,6 +28,12 @@ _PERIOD_SECONDS = 1.0
 _HELD_PERIODS = 5
 """For so long a request waits that is to be tried again."""
 
+_RELEASED = {
+    Waited.PAUSED: "it goes on",
+    Waited.STOPPED: "it is tried again now, and stops again if the cause is still there: see penstock status FILE",
+    Waited.NOT: "it did not wait, and goes on",
+}
+
 
 class ControlledLoader(Protocol):
     """What a loader does to one table. It is called by whoever loads, between two loads."""
@@ -35,8 +42,8 @@ class ControlledLoader(Protocol):
         """Let it wait from here on."""
         ...
 
-    def release_table(self, table: TableId) -> bool:
-        """Let one that waits go on at once, or be tried again; False if it does not wait."""
+    def release_table(self, table: TableId) -> Waited:
+        """Let one that waits go on at once, or be tried again; return why it waited."""
         ...
 
     def skip_change(self, table: TableId, skipper: ChangeSkipper, kept: SkippedChange | None) -> Passed:
@@ -146,7 +153,7 @@ class TableControl:
                 loader.pause_table(table)
                 return Stage.DONE, "it waits until somebody lets it go on"
             case Action.RESUME:
-                return Stage.DONE, "it goes on" if loader.release_table(table) else "it did not wait, and goes on"
+                return Stage.DONE, _RELEASED[loader.release_table(table)]
             case Action.SKIP:
                 return self._skip(request, loader, sink)
             case Action.DROP:

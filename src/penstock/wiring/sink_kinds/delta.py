@@ -38,4 +38,4 @@ class DeltaKind:
             # Opening the store would make the folder.
             return f"tables can be made under {writable_ground(Path(unquote(parts.path)))}"
         open_lake_store(self.spec, self.sink).exists("penstock-check")
-        return f"{url} can be read; Spark needs Hadoop's library for it too, see docs/delta.md"
+        return f"{url} can be read; Spark needs Hadoop's library for it too, type: penstock docs delta"

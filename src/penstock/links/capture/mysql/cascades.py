@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from penstock.core.changes import Op
-from penstock.core.errors import READ_AGAIN, TableStoppedError
+from penstock.core.errors import TableStoppedError
 from penstock.core.mysql.rows.decode import batch_key, decode_rows
 from penstock.core.mysql.statements.foreign_keys import reached_by
 from penstock.core.mysql.statements.rereads import reread_of
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId
     from penstock.links.capture.mysql.tracker import SchemaTracker
 
-_HINT = (
-    "make the foreign key RESTRICT, and delete or change the rows by statements of the application before the "
-    f"parent's; then {READ_AGAIN}; or leave the table out"
+_REREAD_HINT = "give the source `cascades: reread`, start the pipeline again, and type once: penstock snapshot FILE"
+_RESTRICT_HINT = (
+    "To have no such changes: make the foreign key RESTRICT, let the application change the child's rows before the "
+    "parent's, and have them read again"
 )
-_REREAD_HINT = "or give the source `cascades: reread`, and type once: penstock snapshot FILE"
 _NO_KEY_HINT = "give the table a primary key, without which its rows cannot be read again"
+_LEAVE_OUT_HINT = "or leave the table out of `tables`"
 
 
 class CascadeWatch:
@@ -95,10 +96,10 @@ class CascadeWatch:
     ) -> StoppedTable | Reread:
         """Return what becomes of a step's child, of which `before` is to be read again anyway."""
         if not self._rereads:
-            return _stopped(step.cascade, position, f"{_HINT}; {_REREAD_HINT} {step.cascade.child}")
+            return _stopped(step.cascade, position, _hint(f"{_REREAD_HINT} {step.cascade.child}"))
         schema = self._tracker.table_schema(step.cascade.child)
         if schema is None or not schema.key:
-            return _stopped(step.cascade, position, f"{_NO_KEY_HINT}; or {_HINT}")
+            return _stopped(step.cascade, position, _hint(_NO_KEY_HINT))
         return before | reread_of(step, schema, batches)
 
     def _cascades(self) -> Sequence[Cascade]:
@@ -152,6 +153,10 @@ class _MovedKeys:
                 self.columns.add(name)
         if self.batches is not None and self.columns:
             self.batches.append(batch)
+
+
+def _hint(first: str) -> str:
+    return f"{first}. {_RESTRICT_HINT}; {_LEAVE_OUT_HINT}"
 
 
 def _stopped(cascade: Cascade, position: str, hint: str) -> StoppedTable:

@@ -1,0 +1,23 @@
+"""Commands in messages: whoever writes one does not know the pipeline's file, and whoever shows it does."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Final
+
+_COMMAND: Final = re.compile(r"\b(penstock (?:[a-z]+ )+)FILE\b( TABLE\b)?")
+
+
+def has_command(text: str) -> bool:
+    """Whether there is a command in `text` that takes the pipeline's file."""
+    return _COMMAND.search(text) is not None
+
+
+def name_file(text: str, file: str, table: str = "TABLE") -> str:
+    """Write into the commands of `text` which file, and which table, they are for, as a shell reads it."""
+
+    def named(found: re.Match[str]) -> str:
+        return found[1] + shlex.quote(file) + (f" {shlex.quote(table)}" if found[2] else "")
+
+    return _COMMAND.sub(named, text)
