@@ -49,8 +49,15 @@ def test_a_copy_and_what_was_changed_since_are_in_the_warehouse(make_postgres: C
 
 
 def test_a_large_value_that_an_update_did_not_touch_is_kept(make_postgres: Callable[..., PostgresChain]) -> None:
-    chain = make_postgres(ITEMS, "ALTER TABLE items ALTER note SET STORAGE EXTERNAL")
+    chain = make_postgres(
+        ITEMS,
+        "ALTER TABLE items ALTER note SET STORAGE EXTERNAL",
+        "CREATE TABLE keys (id text PRIMARY KEY, v text)",
+        "ALTER TABLE keys ALTER id SET STORAGE EXTERNAL",
+        "INSERT INTO keys VALUES (repeat('k', 2200), 'a')",
+    )
     chain.carry()
+    chain.write("UPDATE keys SET v = 'b'")
 
     # Inserted and updated between two loads, and updated again behind the first.
     chain.write(f"INSERT INTO items VALUES (1, 'a', 1, {_LARGE}), (2, 'b', 2, {_LARGE})")
@@ -62,6 +69,7 @@ def test_a_large_value_that_an_update_did_not_touch_is_kept(make_postgres: Calla
     source, warehouse = chain.both(_ALL)
     assert len(str(source[0][3])) > 10_000
     assert warehouse == source
+    assert chain.rows("SELECT length(id), v FROM public.keys") == [(2200, "b")]
 
 
 @pytest.mark.nightly
@@ -200,19 +208,6 @@ def test_rows_that_are_older_than_a_column_have_its_default(make_postgres: Calla
     older, newer = chain.rows("SELECT a, b, c, d, e, f, g FROM public.t ORDER BY id")
     assert older == newer
     assert older[1:3] == ("1 day", "NaN")
-
-
-def test_a_key_that_is_stored_apart_is_known_where_an_update_does_not_touch_it(
-    make_postgres: Callable[..., PostgresChain],
-) -> None:
-    chain = make_postgres("CREATE TABLE t (id text PRIMARY KEY, v text)", "ALTER TABLE t ALTER id SET STORAGE EXTERNAL")
-    chain.write("INSERT INTO t VALUES (repeat('k', 2200), 'a')")
-    chain.carry()
-
-    chain.write("UPDATE t SET v = 'b'")
-    chain.carry()
-
-    assert chain.rows("SELECT length(id), v FROM public.t") == [(2200, "b")]
 
 
 def test_a_value_that_cannot_be_carried_stops_its_table_alone(make_postgres: Callable[..., PostgresChain]) -> None:

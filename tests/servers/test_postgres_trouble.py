@@ -315,6 +315,7 @@ def test_a_publication_that_leaves_out_kinds_of_changes_is_refused(
     assert f"ALTER PUBLICATION {name} SET" in refused.value.hint
 
 
+@pytest.mark.nightly
 def test_a_publication_that_was_missing_for_a_while_is_told_with_what_to_do(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:
