@@ -214,6 +214,9 @@ def test_a_server_whose_log_has_no_rows_is_refused(tmp_path: Path) -> None:
             fit(source.login)
         with closing(connect_to_log(source.login)) as log, pytest.raises(UnfitServerError, match="not logical"):
             create_slot(source.login, log, source.name)
+        source.execute("CREATE ROLE rds_superuser")
+        at_amazon = examined(source.login)["wal_level"]
 
     assert found.level == "error"
     assert "ALTER SYSTEM SET wal_level = 'logical'" in refused.value.hint
+    assert at_amazon.hint.startswith("set rds.logical_replication = 1")

@@ -49,8 +49,15 @@ def test_a_copy_and_what_was_changed_since_are_in_the_warehouse(make_postgres: C
 
 
 def test_a_large_value_that_an_update_did_not_touch_is_kept(make_postgres: Callable[..., PostgresChain]) -> None:
-    chain = make_postgres(ITEMS, "ALTER TABLE items ALTER note SET STORAGE EXTERNAL")
+    chain = make_postgres(
+        ITEMS,
+        "ALTER TABLE items ALTER note SET STORAGE EXTERNAL",
+        "CREATE TABLE keys (id text PRIMARY KEY, v text)",
+        "ALTER TABLE keys ALTER id SET STORAGE EXTERNAL",
+        "INSERT INTO keys VALUES (repeat('k', 2200), 'a')",
+    )
     chain.carry()
+    chain.write("UPDATE keys SET v = 'b'")
 
     # Inserted and updated between two loads, and updated again behind the first.
     chain.write(f"INSERT INTO items VALUES (1, 'a', 1, {_LARGE}), (2, 'b', 2, {_LARGE})")
@@ -62,6 +69,7 @@ def test_a_large_value_that_an_update_did_not_touch_is_kept(make_postgres: Calla
     source, warehouse = chain.both(_ALL)
     assert len(str(source[0][3])) > 10_000
     assert warehouse == source
+    assert chain.rows("SELECT length(id), v FROM public.keys") == [(2200, "b")]
 
 
 @pytest.mark.nightly
@@ -131,6 +139,77 @@ def test_a_table_that_is_made_anew_begins_anew(make_postgres: Callable[..., Post
     assert chain.rows("SELECT * FROM public.t") == [(2, "b")]
 
 
+def test_tables_that_give_their_names_away_end_as_in_the_source_or_stop(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres("CREATE SCHEMA apart", "CREATE TABLE leaves (id int PRIMARY KEY)")
+    chain.carry()
+    old = ("t", "t_next", "u")
+    chain.write(*(f"CREATE TABLE {name} (id int PRIMARY KEY, v text)" for name in old))
+    chain.write(*(f"INSERT INTO {name} VALUES (1, 'of {name}')" for name in old))
+    chain.carry()
+
+    chain.write_together("ALTER TABLE t RENAME TO t_old", "ALTER TABLE t_next RENAME TO t")
+    chain.write("INSERT INTO t VALUES (2, 'next')", "INSERT INTO t_old VALUES (2, 'old')")
+    chain.write_together("ALTER TABLE u RENAME TO u_old", "CREATE TABLE u (id int PRIMARY KEY, v text)")
+    chain.write("INSERT INTO u VALUES (3, 'new')", "INSERT INTO u_old VALUES (2, 'old')")
+    chain.write("ALTER TABLE leaves SET SCHEMA apart", "INSERT INTO apart.leaves VALUES (1)")
+    chain.carry()
+
+    stopped = chain.stopped()
+    assert sorted(stopped) == ["public.leaves", "public.t_old", "public.u_old"]
+    assert "is called apart.leaves" in stopped["public.leaves"]
+    assert "another table took its name" in stopped["public.t_old"]
+    for table in ("t", "u"):
+        source, warehouse = chain.both(f"SELECT id, v FROM public.{table} ORDER BY id")
+        assert warehouse == source, table
+
+
+def test_what_the_log_does_not_tell_of_a_changed_table_stops_it(make_postgres: Callable[..., PostgresChain]) -> None:
+    tables = ("computed", "filled", "another_key", "padded")
+    chain = make_postgres(*(f"CREATE TABLE {table} (id int PRIMARY KEY, c char(3))" for table in tables))
+    chain.write("ALTER TABLE another_key REPLICA IDENTITY FULL")
+    chain.write(*(f"INSERT INTO {table} VALUES (1, 'a')" for table in tables))
+    chain.carry()
+
+    chain.write_together(
+        "ALTER TABLE computed ADD x float8 NOT NULL DEFAULT random()", "ALTER TABLE computed ALTER x DROP DEFAULT"
+    )
+    chain.write_together(
+        "ALTER TABLE filled ADD x int", "UPDATE filled SET x = id", "ALTER TABLE filled ALTER x SET NOT NULL"
+    )
+    chain.write(
+        "ALTER TABLE another_key DROP CONSTRAINT another_key_pkey, ADD PRIMARY KEY (id, c)",
+        "ALTER TABLE padded ALTER c TYPE char(9)",
+        *(f"INSERT INTO {table} (id, c, x) VALUES (2, 'b', 7)" for table in tables[:2]),
+        *(f"INSERT INTO {table} (id, c) VALUES (2, 'b')" for table in tables[2:]),
+    )
+    chain.carry()
+
+    stopped = chain.stopped()
+    assert sorted(stopped) == ["public.another_key", "public.computed", "public.padded"]
+    assert "its key (primary key, or replica identity) changed from (id) to (id, c)" in stopped["public.another_key"]
+    assert "the source computed" in stopped["public.computed"]
+    assert chain.rows("SELECT id, x FROM public.filled ORDER BY id") == [(1, 1), (2, 7)]
+
+
+def test_rows_that_are_older_than_a_column_have_its_default(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    chain.carry()
+
+    chain.write(
+        "ALTER TABLE t ADD a timestamptz DEFAULT '2020-01-02 03:04:05.5+02', ADD b interval DEFAULT '1 day',"
+        " ADD c numeric DEFAULT 'NaN', ADD d time DEFAULT '12:34:56.5', ADD e boolean DEFAULT true,"
+        " ADD f bit(3) DEFAULT B'101', ADD g text DEFAULT 'it''s'",
+        "INSERT INTO t (id) VALUES (2)",
+    )
+    chain.carry()
+
+    older, newer = chain.rows("SELECT a, b, c, d, e, f, g FROM public.t ORDER BY id")
+    assert older == newer
+    assert older[1:3] == ("1 day", "NaN")
+
+
 def test_a_value_that_cannot_be_carried_stops_its_table_alone(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres(
         "CREATE TABLE bad (id int PRIMARY KEY, n numeric(5,2))", "CREATE TABLE good (id int PRIMARY KEY)"
@@ -189,6 +268,7 @@ def test_partitions_are_one_table(make_postgres: Callable[..., PostgresChain]) -
 
     source, warehouse = chain.both("SELECT id, v FROM public.p ORDER BY id")
     assert warehouse == source
+    assert chain.stopped() == {}
 
 
 def test_a_source_of_each_kind_arrives_in_one_warehouse(

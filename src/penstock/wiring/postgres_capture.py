@@ -137,7 +137,7 @@ class PostgresCapture:
 
     def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""
-        _catalog(table_catalog).follow(table_catalog.announced_schema)
+        _catalog(table_catalog).follow(table_catalog.announced_schema, table_catalog.with_number)
         return RelationReplay(state, table_catalog, spec.pipeline.partitions_max)
 
     def stream(
@@ -220,7 +220,7 @@ class PostgresCapture:
             types, tables = read_types(connection), read_tables(connection)
         found = [narrowed(each, published.get(TableId(each.table.schema, each.table.name))) for each in tables]
         shapes = [table_schema(each.relation, each.table, types, None, spec.special_values) for each in found]
-        return unlogged_changes(known, shapes)
+        return unlogged_changes(known, shapes, published)
 
     def log(self, source: SourceSpec) -> SourceLog:
         """See CaptureKind."""

@@ -19,12 +19,22 @@ from penstock.core.postgres.types import TypeInfo
 if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
-_INT8, _VARCHAR = 20, 1043
+_INT8, _VARCHAR, _BPCHAR, _JSON, _JSONB, _INT4S, _TEXTS = 20, 1043, 1042, 114, 3802, 1007, 1009
+_BOOLS, _DATE, _INSTANT = 16999, 1082, 1184
 _TYPES = {
     encoding.INT4: TypeInfo("int4"),
     _INT8: TypeInfo("int8"),
     encoding.TEXT: TypeInfo("text"),
+    encoding.NUMERIC: TypeInfo("numeric"),
     _VARCHAR: TypeInfo("varchar"),
+    _BPCHAR: TypeInfo("bpchar"),
+    _JSON: TypeInfo("json"),
+    _JSONB: TypeInfo("jsonb"),
+    _INT4S: TypeInfo("_int4", element=encoding.INT4),
+    _TEXTS: TypeInfo("_text", element=encoding.TEXT),
+    _BOOLS: TypeInfo("truth", kind="d", below=16),
+    _DATE: TypeInfo("date"),
+    _INSTANT: TypeInfo("timestamptz"),
 }
 
 
@@ -120,6 +130,35 @@ def test_an_added_column_has_the_default_of_existing_rows() -> None:
     assert refusal(_known(), after) is None
 
 
+@pytest.mark.parametrize(
+    ("oid", "printed", "default"),
+    [
+        (_INT4S, "{1,NULL}", "[1,null]"),
+        (_TEXTS, '{x,"y z"}', '["x","y z"]'),
+        (_BOOLS, "t", "1"),
+        (_DATE, "2020-02-02", "2020-02-02"),
+        (_INSTANT, "2020-02-02 01:02:03.5+00", "2020-02-02 01:02:03.5"),
+    ],
+)
+def test_the_default_of_an_added_column_is_what_its_rows_would_have_brought(
+    oid: int, printed: str, default: str
+) -> None:
+    columns = (*_table("id", "a", "b").columns, RelationColumn("c", oid, -1, in_identity=False))
+    catalog = _catalog((1, "id"), (2, "a"), (3, "b"), CatalogColumn(4, "c", default=printed))
+
+    after = table_schema(Relation(16400, "public", "t", "d", columns), catalog, _TYPES, _known())
+
+    assert after.column("c").default == default
+    assert refusal(_known(), after) is None
+
+
+def test_an_added_column_whose_default_cannot_be_carried_stops_the_table() -> None:
+    columns = (*_table("id", "a", "b").columns, RelationColumn("c", _DATE, -1, in_identity=False))
+    catalog = _catalog((1, "id"), (2, "a"), (3, "b"), CatalogColumn(4, "c", default="infinity"))
+
+    assert refusal(_known(), table_schema(Relation(16400, "public", "t", "d", columns), catalog, _TYPES, _known()))
+
+
 def test_an_added_column_that_the_source_computed_stops_the_table() -> None:
     added = CatalogColumn(4, "c", is_computed=True)
     after = table_schema(_table("id", "a", "b", "c"), _catalog((1, "id"), (2, "a"), (3, "b"), added), _TYPES, _known())
@@ -147,6 +186,11 @@ def _retyped(oid: int, modifier: int) -> Relation:
         ((_VARCHAR, 24), (_VARCHAR, 14), False),
         ((_VARCHAR, 24), (encoding.TEXT, -1), True),
         ((encoding.INT4, -1), (encoding.TEXT, -1), False),
+        ((_BPCHAR, 7), (_BPCHAR, 12), False),
+        ((_BPCHAR, 7), (encoding.TEXT, -1), False),
+        ((encoding.NUMERIC, -1), (encoding.NUMERIC, (90 << 16 | 2) + 4), False),
+        ((_INT4S, -1), (_TEXTS, -1), False),
+        ((_JSON, -1), (_JSONB, -1), False),
     ],
 )
 def test_another_type_is_carried_only_if_it_holds_every_value(
@@ -165,6 +209,17 @@ def test_another_key_stops_the_table() -> None:
     other = encoding.relation([("id", encoding.INT4), ("a", encoding.TEXT), ("b", encoding.TEXT)], key=("a",))
 
     found = refusal(_known(), table_schema(other, None, _TYPES, _known()))
+
+    assert found is not None
+    assert "key" in found.reason
+
+
+@pytest.mark.parametrize("key", [("a", "id"), ()])
+def test_another_primary_key_of_a_table_that_is_logged_whole_stops_it(key: tuple[str, ...]) -> None:
+    whole, catalog = _table("id", "a", "b", identity="f"), _catalog((1, "id"), (2, "a"), (3, "b"))
+    known = table_schema(whole, catalog, _TYPES)
+
+    found = refusal(known, table_schema(whole, replace(catalog, key=key), _TYPES, known))
 
     assert found is not None
     assert "key" in found.reason

@@ -70,6 +70,14 @@ def test_a_row_with_another_key_that_is_not_whole_stops_its_table() -> None:
     assert "REPLICA IDENTITY FULL" in stopped.value.hint
 
 
+def test_a_key_that_is_stored_apart_and_was_not_touched_is_the_old_one() -> None:
+    (batch,) = _decoded(_TABLE, encoding.encode_update(_TABLE.oid, (b"1", None, None), (UNCHANGED, b"a", UNCHANGED)))
+
+    assert batch.after_lacks == ("note",)
+    assert batch.after is not None
+    assert batch.after.to_pylist() == [{"id": 1, "name": "a", "note": None}]
+
+
 def test_a_value_that_cannot_be_carried_is_named_with_its_place() -> None:
     with pytest.raises(TableStoppedError, match=r"public\.t\.id stopped at 0/64 row 1") as stopped:
         _decoded(

@@ -77,6 +77,16 @@ def test_a_table_is_described_ahead_of_the_row_that_follows() -> None:
     assert row.op is Op.CREATE
 
 
+def test_a_partition_whose_rows_arrive_as_its_roots_is_not_described() -> None:
+    part = encoding.relation([("id", encoding.INT4), ("name", encoding.TEXT)], oid=16500)
+    described = [encoding.encode_relation(_TABLE), encoding.encode_relation(part)]
+    rows = [encoding.encode_insert(_TABLE.oid, (b"1", b"x"))] * 2
+
+    items = _scan(WalPosition(0), [encoding.encode_begin(100), *described, *rows])
+
+    assert [type(item) for item in items] == [RelationSeen, RowLogged, RowLogged]
+
+
 def test_what_cannot_stand_where_it_is_stops_the_log() -> None:
     for messages in (
         [encoding.encode_insert(1, (b"1",))],

@@ -16,7 +16,7 @@ _TABLE = TableSchema(TableId("public", "t"), _COLUMNS, ("id",), partial_rows=Tru
 
 
 def _note(*found: TableSchema) -> str:
-    return unlogged_changes([_TABLE], found).get(_TABLE.table, "")
+    return unlogged_changes([_TABLE], found, [each.table for each in found]).get(_TABLE.table, "")
 
 
 def test_a_table_as_it_was_told_of_is_no_news() -> None:
@@ -30,6 +30,10 @@ def test_a_table_that_is_gone_or_made_anew_is_named() -> None:
 
 def test_a_table_that_has_another_name_is_named_with_it() -> None:
     assert "is called public.u" in _note(replace(_TABLE, table=TableId("public", "u")))
+
+
+def test_a_table_that_the_publication_has_no_more_is_named() -> None:
+    assert "publication has it no more" in unlogged_changes([_TABLE], [_TABLE], [])[_TABLE.table]
 
 
 def test_columns_that_were_changed_are_named() -> None:

@@ -72,7 +72,7 @@ def _open_catalog(server: PostgresServer, table: TableId) -> tuple[RegisteredCat
     shapes = [table_schema(each.relation, each.table, types, None, "stop") for each in found]
     catalog = RegisteredCatalog(PostgresRelations(server), "stop")
     table_catalog = known_table_catalog(catalog, {shape.table: shape for shape in shapes if shape.table == table})
-    catalog.follow(table_catalog.announced_schema)
+    catalog.follow(table_catalog.announced_schema, table_catalog.with_number)
     return catalog, table_catalog
 
 

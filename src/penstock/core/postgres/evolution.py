@@ -17,6 +17,7 @@ from penstock.core.tables import (
     DecimalType,
     FloatType,
     IntegerType,
+    PrintedType,
     TableSchema,
     TextType,
     TimestampType,
@@ -54,12 +55,20 @@ def _column_refusal(before: Column | None, after: Column) -> Refusal | None:
         return Refusal(after.name, reason, f"add columns with a constant default or none. Now {READ_AGAIN}")
     if before.number and after.number and before.number != after.number:
         return Refusal(after.name, "it was dropped, and added again under the same name", READ_AGAIN)
-    if before.declaration == after.declaration or holds(after.type, before.type):
+    if before.declaration == after.declaration:
+        return None
+    if holds(after.type, before.type) and not (_is_reprinted(before) or _is_reprinted(after)):
         return None
     reason = (
         f"its type changed from {before.declaration} to {after.declaration}, which rewrites rows outside of the log"
     )
     return Refusal(after.name, reason, READ_AGAIN)
+
+
+def _is_reprinted(column: Column) -> bool:
+    """Whether values are printed otherwise in another type: those that are padded, or carried as they are printed."""
+    is_padded = column.declaration.startswith("character") and not column.declaration.startswith("character varying")
+    return is_padded or isinstance(column.type, PrintedType)
 
 
 def holds(wide: ColumnType, narrow: ColumnType) -> bool:  # noqa: PLR0911 - one return per pair of types

@@ -95,8 +95,8 @@ class RowLogged(_OfOneTable):
 class RowsLogged(_OfOneTable):
     """Rows of one table that were changed in the same way, as they were sent, with log order among themselves.
 
-    `image` is the letter of the first row image that each message has: N for a new row, K for an old key, O for an
-    old row, behind which an update has the new one. Each message has its transaction, `number` and `serial`: see
+    `image` is the letter of the first row image that each message has: N for a new row, K for an old key and O for an
+    old row, behind which an update has the new row. Each message has its transaction, `number` and `serial`: see
     RowLogged. The transactions are of one file: they have the upper half of their LSNs in common.
     """
 

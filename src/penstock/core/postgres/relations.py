@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.core.postgres.bad_values import BadValueError
 from penstock.core.postgres.catalog import CatalogColumn
 from penstock.core.postgres.types import column_type, declaration, find_type
-from penstock.core.tables import Column, TableId, TableSchema
+from penstock.core.postgres.values import value_reader
+from penstock.core.tables import BytesType, Column, IntegerType, PrintedType, TableId, TableSchema, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.core.postgres.catalog import CatalogTable
     from penstock.core.postgres.messages import Relation
     from penstock.core.postgres.types import SpecialValues, TypeInfo
+    from penstock.core.postgres.values import Reader
+    from penstock.core.tables import ColumnType
 
 
 def table_schema(
@@ -39,14 +43,18 @@ def table_schema(
     for each, found in zip(relation.columns, listed, strict=True):
         was = numbered.get(found.number) if found else before.get(each.name)
         found_type = find_type(each.type_oid, each.modifier, types)
+        carried = column_type(found_type, special)
+        default, is_unknown = was.default if was else None, False
+        if was is None and known is not None:
+            default, is_unknown = _default_of_added(found, value_reader(found_type, carried, types), carried)
         columns.append(
             Column(
                 name=each.name,
-                type=column_type(found_type, special),
+                type=carried,
                 nullable=each.name not in key,
                 declaration=declaration(found_type),
-                default=was.default if was else _default(found, known),
-                default_is_expression=was is None and known is not None and (found is None or found.is_computed),
+                default=default,
+                default_is_expression=is_unknown,
                 comment=found.comment if found else was.comment if was else "",
                 number=found.number if found else was.number if was else 0,
             )
@@ -61,18 +69,39 @@ def table_schema(
     )
 
 
-def _default(found: CatalogColumn | None, known: TableSchema | None) -> str | None:
-    """What rows have that were there before the column was added: there are none of a table that is new."""
-    return found.default if found is not None and known is not None else None
+def _default_of_added(found: CatalogColumn | None, read: Reader, carried: ColumnType) -> tuple[str | None, bool]:
+    """Return what rows have that were there before the column was added, and whether that is not known."""
+    if found is None or found.default is None:
+        return None, found is None or found.is_computed
+    try:
+        value = read(found.default.encode())
+    except BadValueError:
+        return None, True
+    match carried:
+        case BytesType():
+            # How it is printed is not how other databases read it.
+            return None, True
+        case IntegerType() | PrintedType():
+            return str(value), False
+        case TimestampType():
+            # Defaults of moments are in UTC, and do not say so.
+            return found.default.removesuffix("+00"), False
+        case _:
+            return found.default, False
 
 
 def _key(relation: Relation, catalog: CatalogTable | None, known: TableSchema | None) -> tuple[str, ...]:
-    """Return the columns that tell rows apart: those of the replica identity, else those of the primary key."""
+    """Return the columns that tell rows apart: those of the replica identity, else those of the primary key.
+
+    Of a table whose rows are logged whole the log does not say what its primary key is: the catalog does.
+    """
     names = {column.name for column in relation.columns}
     orders = [known.key if known else (), catalog.key if catalog else ()]
     if relation.identity in {"d", "i"}:
         identity = tuple(column.name for column in relation.columns if column.in_identity)
         return next((order for order in orders if set(order) == set(identity)), identity)
+    if catalog is not None and names.issuperset(catalog.key):
+        return catalog.key
     return next((order for order in orders if order and names.issuperset(order)), ())
 
 

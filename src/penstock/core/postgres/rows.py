@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
@@ -19,7 +20,7 @@ from penstock.core.postgres.bad_values import BadValueError
 from penstock.core.postgres.columns import column_reader
 from penstock.core.postgres.log_items import STEPS_PER_ROW, RowsLogged
 from penstock.core.postgres.messages import UNCHANGED, Unchanged
-from penstock.core.postgres.runs import RUN_ROWS_MIN, find_texts, rows_of
+from penstock.core.postgres.runs import RUN_ROWS_MIN, Texts, find_texts, rows_of
 from penstock.core.postgres.types import find_type
 from penstock.core.postgres.values import value_reader
 
@@ -80,11 +81,12 @@ class RowDecoder:
         for group in runs.values():
             # A few are cheaper one by one.
             is_many = sum(len(run.messages) for run in group) >= RUN_ROWS_MIN
-            texts = find_texts(group) if is_many else None
-            if texts is None:
+            images = self._completed(group[0].image, find_texts(group)) if is_many else None
+            if images is None:
                 ones.extend(one for run in group for one in rows_of(run))
             else:
-                yield self._batch_of_runs(group, texts)
+                batch = self._batch_of_runs(group, [image.columns for image in images])
+                yield from _by_what_they_lack(batch, images[-1].untouched)
         ones.sort(key=lambda row: row.serial)
         yield from self._decode_one_by_one(ones)
 
@@ -128,6 +130,9 @@ class RowDecoder:
         if row.op is Op.UPDATE:
             if row.old is not None and row.is_old_whole:
                 return old, tuple(was if cell is UNCHANGED else cell for was, cell in zip(old, new, strict=True))
+            if old:
+                # A key that is stored apart is logged as the old one, and untouched in the new row.
+                new = tuple(old[i] if cell is UNCHANGED and i in self.key else cell for i, cell in enumerate(new))
             self._require_whole_if_moved(row, old, new)
             old = old or new
         elif row.is_old_whole:
@@ -163,6 +168,19 @@ class RowDecoder:
             after_lacks=tuple(self.schema.columns[index].name for index in after_lacks),
         )
 
+    def _completed(self, image: str, images: list[Texts] | None) -> list[Texts] | None:
+        """Take from the old row or key what an update left untouched; None where the plain decoder has to judge."""
+        if images is None or not images[-1].untouched:
+            return images
+        untouched = dict(images[-1].untouched)
+        if len(images) > 1:
+            old, columns = images[0].columns, list(images[-1].columns)
+            for index in [index for index in untouched if image == "O" or index in self.key]:
+                columns[index] = pc.if_else(pa.array(untouched.pop(index)), old[index], columns[index])
+            images = [images[0], Texts(columns, untouched)]
+        # A row that got another key must have all of its values.
+        return None if untouched and (image == "K" or not untouched.keys().isdisjoint(self.key)) else images
+
     def _batch_of_runs(self, runs: Sequence[RowsLogged], images: Sequence[Sequence[ArrowArray]]) -> RowBatch:
         op, rest = runs[0].op, [index for index in range(len(self.readers)) if index not in self.key]
         lacks_rest = op is not Op.CREATE and runs[0].image != "O"
@@ -187,7 +205,7 @@ class RowDecoder:
     ) -> tuple[pa.RecordBatch | None, pa.RecordBatch | None]:
         """Return the rows before and after; of the old ones the log lacks the columns `lacking`."""
         op = runs[0].op
-        first = self._of_texts(runs, images[0], lacking if op is Op.DELETE else ())
+        first = self._of_texts(runs, images[0], lacking if op is Op.DELETE or len(images) > 1 else ())
         if op is not Op.UPDATE:
             return (None, first) if op is Op.CREATE else (first, None)
         if len(images) > 1:
@@ -232,6 +250,32 @@ class RowDecoder:
             raise TableStoppedError(str(self.schema.table), name, place, error.reason, error.hint) from error
         array: ArrowArray = pa.array(values, self.arrow.field(index).type)
         return array
+
+
+def _by_what_they_lack(batch: RowBatch, untouched: Mapping[int, NDArray[np.bool_]]) -> Iterator[RowBatch]:
+    """Take rows apart by the columns that their updates left untouched."""
+    if not untouched:
+        yield batch
+        return
+    names = np.array([batch.schema.columns[index].name for index in untouched])
+    patterns, of_rows = np.unique(np.column_stack(list(untouched.values())), axis=0, return_inverse=True)
+    for index, pattern in enumerate(patterns):
+        lacks = tuple(names[pattern].tolist())
+        yield replace(batch if len(patterns) == 1 else _taken(batch, of_rows == index), after_lacks=lacks)
+
+
+def _taken(batch: RowBatch, chosen: NDArray[np.bool_]) -> RowBatch:
+    mask = pa.array(chosen)
+    return replace(
+        batch,
+        before=None if batch.before is None else batch.before.filter(mask),
+        after=None if batch.after is None else batch.after.filter(mask),
+        offsets=batch.offsets[chosen],
+        rows=batch.rows[chosen],
+        timestamps_ms=batch.timestamps_ms[chosen],
+        gtids=batch.gtids.filter(mask),
+        serials=None if batch.serials is None else batch.serials[chosen],
+    )
 
 
 def _lacking(cells: Cells) -> _Lacking:

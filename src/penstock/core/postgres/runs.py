@@ -1,12 +1,13 @@
 """Many rows at once: the texts of each column, found in all messages of a run in lockstep.
 
-One cursor per message goes through them column by column. What it does not understand (a value that was not
-touched, a malformed message) is left to the plain decoder.
+One cursor per message goes through them column by column. What it does not understand (a malformed message) is
+left to the plain decoder.
 Source: PostgreSQL 18 documentation, "Logical Replication Message Formats", TupleData.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from penstock.core.postgres.network_reader import MalformedError
 from penstock.core.postgres.pgoutput import decode_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,11 +34,12 @@ _Places: TypeAlias = "NDArray[np.int64]"
 ROW_KINDS: Final = {
     b"IN": Op.CREATE,
     b"UN": Op.UPDATE,
+    b"UK": Op.UPDATE,
     b"UO": Op.UPDATE,
     b"DK": Op.DELETE,
     b"DO": Op.DELETE,
 }
-"""Messages of rows, by their kind and the letter of the first row image. An update of a key (UK) is read plainly."""
+"""Messages of rows, by their kind and the letter of the first row image."""
 NOTHING_SKIPPED: Final = "report it, with the server's version; nothing was skipped"
 RUN_ROWS_MIN: Final = 16
 """Fewer rows are cheaper one by one."""
@@ -45,13 +47,24 @@ HEAD_BYTES: Final = 6
 """A message's kind, its table's OID, and the letter of its row image."""
 _COUNT_BYTES: Final = 2
 _LENGTH_BYTES: Final = 4
-_NULL, _TEXT, _NEW = b"ntN"
+_NULL, _TEXT, _UNTOUCHED, _NEW = b"ntuN"
 
 
-def find_texts(runs: Sequence[RowsLogged]) -> list[list[ArrowArray]] | None:
-    """Return what each column has in all rows of `runs`, of one table, as binary values; None for the plain decoder.
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """One image of all rows: binary values by column, NULL too where an update left a large value untouched.
 
-    Of updates with an old row there are two such lists, of the old row and of the new one; else there is one.
+    `untouched` says in which rows it did, for the columns where any did.
+    """
+
+    columns: Sequence[ArrowArray]
+    untouched: Mapping[int, NDArray[np.bool_]]
+
+
+def find_texts(runs: Sequence[RowsLogged]) -> list[Texts] | None:
+    """Return what all rows of `runs`, of one table, have; None for the plain decoder.
+
+    Of updates with an old row or an old key there are two images, the old one and the new one; else there is one.
     """
     messages = [message for run in runs for message in run.messages]
     lengths = np.fromiter(map(len, messages), np.int64, len(messages))
@@ -59,17 +72,13 @@ def find_texts(runs: Sequence[RowsLogged]) -> list[list[ArrowArray]] | None:
     data = b"".join([*messages, bytes(_COUNT_BYTES + _LENGTH_BYTES)])
     ends = np.cumsum(lengths)
     walk = _Walk(data, ends - lengths + HEAD_BYTES, ends)
-    count = len(runs[0].relation.columns)
-    images = [walk.image(count)]
-    if has_two_images(runs[0]):
-        images.append(walk.image(count) if walk.pass_by(_NEW) else None)
+    count, is_update = len(runs[0].relation.columns), runs[0].op is Op.UPDATE
+    has_two = is_update and runs[0].image != "N"
+    images = [walk.image(count, may_lack=is_update and not has_two)]
+    if has_two:
+        images.append(walk.image(count, may_lack=True) if walk.pass_by(_NEW) else None)
     found = [image for image in images if image is not None]
     return found if len(found) == len(images) and walk.is_at_end() else None
-
-
-def has_two_images(run: RowsLogged) -> bool:
-    """Whether its messages have an old row and a new one."""
-    return run.op is Op.UPDATE and run.image == "O"
 
 
 class _Walk:
@@ -81,26 +90,32 @@ class _Walk:
         self._at = at
         self._ends = ends
 
-    def image(self, count: int) -> list[ArrowArray] | None:
+    def image(self, count: int, *, may_lack: bool) -> Texts | None:
         """Read a row image of `count` columns; None where a message has something else."""
         if (self._at > self._ends).any() or (_numbers(self._data, ">u2")[self._at] != count).any():
             return None
         at, ends = self._at + _COUNT_BYTES, self._ends
         sizes, columns = _numbers(self._data, ">u4"), list[ArrowArray]()
-        for _ in range(count):
+        untouched: dict[int, NDArray[np.bool_]] = {}
+        for index in range(count):
             if (at >= ends).any():
                 return None
             kinds = self._octets[at]
             is_null = kinds == _NULL
-            if not (is_null | (kinds == _TEXT)).all():
-                return None
+            is_known = is_null | (kinds == _TEXT)
+            if not is_known.all():
+                is_untouched = kinds == _UNTOUCHED
+                if not may_lack or not (is_known | is_untouched).all():
+                    return None
+                untouched[index] = is_untouched
+                is_null |= is_untouched
             starts = at + np.where(is_null, 1, 1 + _LENGTH_BYTES)
             at = starts + np.where(is_null, 0, sizes[at + 1])
             if (at > ends).any():
                 return None
             columns.append(_values(self._data, starts, at, is_null))
         self._at = at
-        return columns
+        return Texts(columns, untouched)
 
     def pass_by(self, letter: int) -> bool:
         """Pass by a letter, if each message has it here."""

@@ -56,6 +56,8 @@ class PgoutputScanner:
         self._start = start
         self._end = replace(start, rows_from=0)
         self._relations: dict[int, Relation] = {}
+        # Those whose rows have not come yet: a partition is described too where its rows arrive as its root's.
+        self._described: dict[int, Relation] = {}
         self._transaction: Transaction | None = None
         self._rows = self._serial = 0
 
@@ -136,8 +138,8 @@ class PgoutputScanner:
                 self._end = replace(self._end, lsn=end_lsn)
                 yield TransactionEnded(self._end, ended.timestamp_ms)
             case Relation():
-                self._relations[message.oid] = message
-                yield RelationSeen(message, self._inside(), self._number())
+                self._relations.pop(message.oid, None)
+                self._described[message.oid] = message
             case Inserted(oid, new):
                 yield from self._row(oid, Op.CREATE, None, new)
             case Updated(oid, old, is_whole, new):
@@ -145,6 +147,8 @@ class PgoutputScanner:
             case Deleted(oid, old, is_whole):
                 yield from self._row(oid, Op.DELETE, old, None, is_old_whole=is_whole)
             case Truncated(oids):
+                for oid in oids:
+                    yield from self._seen(oid)
                 relations = tuple(map(self._relation, oids))
                 yield from self._unless_before(TablesTruncated(relations, self._inside(), self._count()))
             case OtherMessage() | TypeNamed():
@@ -155,6 +159,7 @@ class PgoutputScanner:
     def _row(
         self, oid: int, op: Op, old: Cells | None, new: Cells | None, *, is_old_whole: bool = False
     ) -> Iterator[PostgresItem]:
+        yield from self._seen(oid)
         relation = self._relation(oid)
         for cells in (old, new):
             if cells is not None and len(cells) != len(relation.columns):
@@ -165,6 +170,13 @@ class PgoutputScanner:
         self._serial += 1
         row = RowLogged(relation, op, old, is_old_whole, new, self._inside(), number, self._serial, size)
         yield from self._unless_before(row)
+
+    def _seen(self, oid: int) -> Iterator[PostgresItem]:
+        """Say what a table looks like from here on, ahead of its first row."""
+        relation = self._described.pop(oid, None)
+        if relation is not None:
+            self._relations[oid] = relation
+            yield RelationSeen(relation, self._inside(), self._number())
 
     def _unless_before(self, item: RowLogged | TablesTruncated) -> Iterator[PostgresItem]:
         """Leave out what the first transaction had before the start."""

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.core.errors import READ_AGAIN
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from penstock.core.tables import TableId, TableSchema
 
 
-def unlogged_changes(told: Iterable[TableSchema], found: Iterable[TableSchema]) -> Mapping[TableId, str]:
+def unlogged_changes(
+    told: Iterable[TableSchema], found: Iterable[TableSchema], published: Container[TableId]
+) -> Mapping[TableId, str]:
     """Return what to know of the tables that were `told` of and are not so among those that the source has now."""
     here = {schema.number: schema for schema in found}
-    notes = {schema.table: _change(schema, here.get(schema.number)) for schema in told if schema.number}
+    notes = {schema.table: _change(schema, here.get(schema.number), published) for schema in told if schema.number}
     return {table: note for table, note in notes.items() if note}
 
 
-def _change(told: TableSchema, now: TableSchema | None) -> str:
+def _change(told: TableSchema, now: TableSchema | None, published: Container[TableId]) -> str:
     if now is None:
         return (
             "the source has it no more, or does not show it to the user; DROP TABLE is not in the log, so "
@@ -25,6 +29,11 @@ def _change(told: TableSchema, now: TableSchema | None) -> str:
         )
     if now.table != told.table:
         return f"it is called {now.table} in the source now; it is renamed here with its next changed row"
+    if now.table not in published:
+        return (
+            "the publication has it no more, so its changes are not in the log: add it to the publication, then "
+            f"{READ_AGAIN}"
+        )
     old, new = ({column.number: column for column in schema.columns} for schema in (told, now))
     changed = [
         *(f"{old[number].name} is dropped" for number in old if number not in new),

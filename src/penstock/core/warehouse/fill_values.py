@@ -64,7 +64,7 @@ def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa
     match type_:
         case IntegerType() | BitType() | DecimalType() | FloatType() | YearType():
             return _cast(dialect, type_, _number(default))
-        case TextType() | EnumType() | SetType():
+        case TextType() | EnumType() | SetType() | PrintedType("postgres"):
             return _text(dialect, default)
         case PrintedType("uuid" | "inet4" | "inet6"):
             return _cast(dialect, type_, default)

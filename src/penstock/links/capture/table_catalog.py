@@ -81,6 +81,11 @@ class TableCatalog:
         schema_change = self._announced.get(table)
         return None if schema_change is None else self._schema(schema_change)
 
+    def with_number(self, number: int) -> TableSchema | None:
+        """The announced table that has this number in its source, if there is one."""
+        schemas = map(self._schema, self._announced.values())
+        return next((schema for schema in schemas if schema.number == number), None)
+
     def announced(self) -> Sequence[SchemaChange]:
         """The newest schema-change event of each table that has not ended, sorted by table."""
         return [schema_change for _, schema_change in sorted(self._announced.items())]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
 from penstock.core.postgres.messages import Relation, RelationColumn
 from penstock.core.postgres.pgoutput import IDENTITIES
-from penstock.core.postgres.types import BOOL, BYTEA, TypeInfo
+from penstock.core.postgres.types import TypeInfo
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -29,12 +29,18 @@ SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, coalesce(obj_d
  WHERE {which}
  ORDER BY n.nspname, c.relname
 """
+# A column that is NOT NULL had values when it was added. If PostgreSQL has not kept them apart, and has written the
+# table's files anew since it was made, it may have computed them, though the default is gone by now.
 _COLUMNS: Final = """
 SELECT a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod,
        coalesce(col_description(a.attrelid, a.attnum), ''),
        CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1] END,
-       (a.atthasdef AND NOT a.atthasmissing) OR a.attidentity <> ''
-  FROM pg_attribute a
+       CASE WHEN a.attidentity <> '' THEN true WHEN a.atthasmissing THEN false WHEN a.atthasdef THEN true
+            WHEN NOT a.attnotnull THEN false WHEN c.relkind = 'p' THEN
+              EXISTS (SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class leaf ON leaf.oid = p.relid
+                       WHERE p.isleaf AND leaf.relfilenode <> leaf.oid)
+            ELSE c.relfilenode <> c.oid END
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
  WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
  ORDER BY a.attrelid, a.attnum
 """
@@ -154,10 +160,4 @@ def _table(
 
 
 def _column(column: _ColumnRow) -> CatalogColumn:
-    default, is_computed = column.missing, column.is_computed
-    if default is not None and column.type_oid == BOOL:
-        default = {"t": "1", "f": "0"}.get(default, default)
-    if default is not None and column.type_oid == BYTEA:
-        # How it is printed is not how other databases read it.
-        default, is_computed = None, True
-    return CatalogColumn(column.number, column.name, column.comment, default, is_computed)
+    return CatalogColumn(column.number, column.name, column.comment, column.missing, column.is_computed)

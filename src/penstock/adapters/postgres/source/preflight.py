@@ -21,7 +21,7 @@ from penstock.core.findings import Finding
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import psycopg
 
@@ -31,8 +31,13 @@ if TYPE_CHECKING:
 _OLDEST: Final = 120000
 _REPLICATORS: Final = ("rds_replication", "rds_superuser")
 """Roles whose members may replicate without REPLICATION: Amazon's. Azure and Cloud SQL have administrators set it."""
-_ADMINISTRATORS: Final = ("rds_superuser", "azure_pg_admin", "cloudsqlsuperuser")
-"""What providers have in place of superusers."""
+_ADMINISTRATORS: Final[Mapping[str, str]] = {
+    "alloydbsuperuser": "set the flag alloydb.logical_decoding = on of the instance, which restarts it",
+    "azure_pg_admin": "set the server parameter wal_level = logical, and restart the server",
+    "cloudsqlsuperuser": "set the flag cloudsql.logical_decoding = on of the instance, which restarts it",
+    "rds_superuser": "set rds.logical_replication = 1 in the parameter group of the instance or cluster, and reboot it",
+}
+"""What providers have in place of superusers, and how their servers get a log with rows."""
 _PER_MAJOR: Final = 10000
 _SHOWN_MAX: Final = 10
 
@@ -81,7 +86,9 @@ def _server(connection: psycopg.Connection) -> Iterator[Finding]:
     ).fetchone()
     level, in_recovery, senders_max, senders = row or ("", False, 0, 0)
     if level != "logical":
-        hint = "ALTER SYSTEM SET wal_level = 'logical', and restart the server"
+        roles = connection.execute("SELECT rolname::text FROM pg_roles").fetchall()
+        provided = [_ADMINISTRATORS[role] for (role,) in roles if role in _ADMINISTRATORS]
+        hint = provided[0] if provided else "ALTER SYSTEM SET wal_level = 'logical', and restart the server"
         yield Finding("error", "wal_level", f"wal_level is {level}, so its log has no rows", hint)
     else:
         yield Finding("ok", "wal_level", "logical")
@@ -225,7 +232,7 @@ def _publication_to_make(connection: psycopg.Connection, publication: str) -> Fi
     row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
     if row and row[0]:
         return Finding("ok", subject, "is made at the first start, of all tables")
-    by = _member_of(connection, _ADMINISTRATORS)
+    by = _member_of(connection, tuple(_ADMINISTRATORS))
     if by:
         return Finding("ok", subject, f"is made at the first start, of all tables, if {by} may")
     # Some providers let others make one of all tables: the start tries.

@@ -5,6 +5,7 @@ Source: PostgreSQL 18 documentation, "Streaming Replication Protocol".
 
 from __future__ import annotations
 
+import re
 import select
 import struct
 import time
@@ -17,7 +18,7 @@ from psycopg import sql
 
 from penstock.adapters.postgres.source.connection import connect_to_log, explain, explained, run_command
 from penstock.adapters.postgres.source.timeline import require_same_log
-from penstock.core.errors import START_ANEW, CorruptLogError, LogPurgedError, UnavailableError
+from penstock.core.errors import START_ANEW, CorruptLogError, LogPurgedError, UnavailableError, UnfitServerError
 from penstock.core.positions import wal_position
 from penstock.core.postgres.messages import EPOCH_US
 from penstock.core.postgres.scan import PgoutputScanner
@@ -40,6 +41,11 @@ _CHANGE_KIND: Final = ord("w")
 _CHANGE: Final = struct.Struct(">cQQq")
 _ALIVE: Final = struct.Struct(">cQqB")
 _REPORT: Final = struct.Struct(">cQQQqB")
+_NO_PUBLICATION: Final = re.compile('publication ".*" does not exist')
+_LOST_PUBLICATION: Final = (
+    "it was dropped, and rows that changed before it was made again cannot be read any more, nor what follows them: "
+    f"make it if it is not there, and {START_ANEW}"
+)
 _GONE: Final = ("has been invalidated", "can no longer get changes", "has already been removed", "does not exist")
 
 
@@ -139,6 +145,9 @@ class WalStream:
         """Say why the server ended the log."""
         result = self._pgconn.get_result()
         cause = result.error_message.decode(errors="replace").strip() if result is not None else ""
+        if _NO_PUBLICATION.search(cause):
+            message = f"{self._server} cannot send the log: {cause}"
+            return UnfitServerError(message, _LOST_PUBLICATION)
         return UnavailableError(f"{self._server} ended the log: {cause or 'without a word'}", "it is asked again")
 
 

@@ -143,10 +143,14 @@ class PostgresReading:
         table = TableId(item.relation.schema, item.relation.name)
         if not self._wanted(table):
             self._reached = self._reached.passing_by(item.relation.oid)
+            if not self._catalog.is_announced(item.relation.oid):
+                return
+        announced, after = self._catalog.table_schema(table), self._catalog.shape(item.relation)
+        if after == announced:
             return
-        after = self._catalog.shape(item.relation)
-        if after == self._catalog.table_schema(table):
-            return
+        if announced is not None and announced.number != after.number:
+            # If the table that was called so has another name now, its older rows went with the name.
+            self._reached = self._reached.passing_by(announced.number)
         begin = self._inside(item.transaction, item.number - STEPS_PER_ROW + 1)
         if begin.order < self._reached.order:
             begin = self._reached

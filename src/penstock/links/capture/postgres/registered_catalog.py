@@ -34,12 +34,18 @@ class RegisteredCatalog:
         self._relations = relations
         self._special = special
         self._announced: Callable[[TableId], TableSchema | None] = lambda _: None
+        self._with_number: Callable[[int], TableSchema | None] = lambda _: None
         self._committed: deque[int] = deque(maxlen=_COMMITTED_MAX)
         self._lock = Lock()
 
-    def follow(self, announced: Callable[[TableId], TableSchema | None]) -> None:
-        """Take from `announced` what a table looked like when it was announced last."""
+    def follow(
+        self,
+        announced: Callable[[TableId], TableSchema | None],
+        with_number: Callable[[int], TableSchema | None],
+    ) -> None:
+        """Take from these what a table looked like when it was announced last, by its name and by its OID."""
         self._announced = announced
+        self._with_number = with_number
 
     def require_empty(self) -> None:
         """See SchemaCatalog."""
@@ -52,6 +58,10 @@ class RegisteredCatalog:
     def table_schema(self, table: TableId) -> TableSchema | None:
         """See SchemaCatalog."""
         return self._announced(table)
+
+    def is_announced(self, oid: int) -> bool:
+        """Whether a table with this OID is carried, under whatever name."""
+        return self._with_number(oid) is not None
 
     def sequences(self) -> Collection[TableId]:
         """See SchemaCatalog: sequences are not in the log."""

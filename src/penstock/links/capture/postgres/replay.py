@@ -67,6 +67,8 @@ class RelationReplay:
         if changed.after is None:
             return StatementOutcome(self._truncated(changed, stopped))
         table = changed.after.table
+        if not self._table_catalog.wanted(table):
+            return StatementOutcome(stopped=self._left(changed, table, changed.after.number))
         try:
             return StatementOutcome(self._follow(changed, changed.after, stopped))
         except TableStoppedError as error:
@@ -89,7 +91,7 @@ class RelationReplay:
         before = self._table_catalog.announced_schema(after.table)
         if before is not None and before.number == after.number:
             return self._changed(changed, before, after, stopped)
-        origin = self._called_before(after.number)
+        origin = self._table_catalog.with_number(after.number)
         if origin is not None:
             return self._renamed(changed, origin, after, stopped)
         if not changed.end.has_all_of(after.number):
@@ -97,9 +99,10 @@ class RelationReplay:
                 changed,
                 after,
                 "the log has rows of it, and it had older ones that were not carried: it is older than the pipeline, "
-                "whose initial snapshot did not have it, or nobody wanted it when they came",
-                "it was added to `tables`, to the publication or to its schema since, or the user had no SELECT on it: "
-                f"{READ_AGAIN}",
+                "whose initial snapshot did not have it, nobody wanted it when they came, or another table took its "
+                "name",
+                "it was added to `tables`, to the publication or to its schema since, it was renamed, or the user had "
+                f"no SELECT on it: {READ_AGAIN}",
             )
         return (self._announce(changed, after, SchemaChangeKind.CREATE),)
 
@@ -127,10 +130,15 @@ class RelationReplay:
         ended = () if last is None else (_told(changed, last, SchemaChangeKind.DROP),)
         return tuple(replace(each, moves=moves) for each in (schema_change, *ended))
 
-    def _called_before(self, number: int) -> TableSchema | None:
-        """The announced table with this OID, if there is one."""
-        schemas = (self._table_catalog.announced_schema(each.table) for each in self._table_catalog.announced())
-        return next((schema for schema in schemas if schema is not None and schema.number == number), None)
+    def _left(self, changed: TablesChanged, table: TableId, number: int) -> tuple[tuple[TableId, StoppedTable], ...]:
+        """Stop the table that is called `table` now, a name that nobody wants: its rows are not carried any more."""
+        origin = self._table_catalog.with_number(number)
+        if origin is None:
+            return ()
+        reason = f"it is called {table} in the source now, which `tables` does not match, and has changed rows there"
+        hint = f"add {table} to `tables`, or give the table its name back; then {READ_AGAIN}"
+        error = _stopped(changed, origin, reason, hint)
+        return ((origin.table, StoppedTable(str(changed.begin), error.message, error.hint)),)
 
     def _require(self, changed: TablesChanged, after: TableSchema, found: Refusal | None) -> None:
         if found is not None:
