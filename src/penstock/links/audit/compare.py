@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -23,6 +22,7 @@ from penstock.core.audit.queries import (
     rows_query,
     signature_query,
 )
+from penstock.links.audit.ask import at_once
 from penstock.links.audit.pace import Pace
 
 if TYPE_CHECKING:
@@ -154,10 +154,9 @@ def _minima_of(within: Within, k: int, side: AuditSide) -> str:
 def _fetch(pair: Pair, query: Callable[[AuditSide], str]) -> tuple[Rows, Rows]:
     """Ask both sides at once: each is a server or a file of its own, and in a snapshot of its own."""
     pair.pace.require_time()
-    with ThreadPoolExecutor(1) as other:
-        theirs = other.submit(pair.target.fetch, query(pair.target_side))
-        mine = pair.source.fetch(query(pair.source_side))
-        return mine, theirs.result()
+    return at_once(
+        partial(pair.source.fetch, query(pair.source_side)), partial(pair.target.fetch, query(pair.target_side))
+    )
 
 
 def _both(
