@@ -50,8 +50,11 @@ class AuditedSource(AuditedDatabase, Protocol):
         """The place of the snapshot that `renew` has taken last."""
         ...
 
-    def limit(self, query_seconds: int) -> None:
-        """Have the server end queries that take longer than this; `fetch` says so then."""
+    def limit(self, query_seconds: int, ends_at: float | None = None) -> None:
+        """Have the server end queries that take longer than this; `fetch` says so then.
+
+        At `ends_at`, by the monotonic clock, `renew` waits for a replica no more; None for as long as it may.
+        """
         ...
 
     def tables(self) -> Sequence[TableId]:

@@ -78,7 +78,7 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
         raise UsageError(message, "name a source and a sink that a link of the file connects")
     ends_at = None if audit.seconds_max is None else time.monotonic() + audit.seconds_max
     source = stack.enter_context(closing(_audited(spec.source(link.source), audit)))
-    source.limit(audit.query_seconds)
+    source.limit(audit.query_seconds, ends_at)
     target, state = open_target(spec, link, stack)
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))
     status = read_status(spec)
@@ -104,7 +104,8 @@ def _audit_safely(opened: AuditedLink, table: TableId, *, is_first: bool) -> Tab
     try:
         opened.pace.require_time()
         if (left := opened.pace.seconds_left) is not None:
-            opened.source.limit(max(1, min(opened.audit.query_seconds, math.ceil(left))))
+            query_seconds = max(1, min(opened.audit.query_seconds, math.ceil(left)))
+            opened.source.limit(query_seconds, opened.pace.ends_at)
         found = _audit(opened, table)
     except PenstockError as error:
         found = unread(str(table), error)

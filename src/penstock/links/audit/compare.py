@@ -36,6 +36,8 @@ Rows: TypeAlias = "Sequence[Sequence[Any]]"
 
 PARTITIONS_MAX: Final = 4096
 """Signatures that travel at once, per side."""
+SUSPECTS_MIN: Final = 10_000
+"""So many rows that differ are looked at, however few are to be named."""
 _LEAF_ROWS: Final = 10_000
 """A partition of so few rows is not cut again: their hashes travel, which costs a database no more than their sums."""
 _ROWS_AT_ONCE: Final = 20_000
@@ -66,7 +68,7 @@ class Bounds:
 
     partition_size: int = 10_000
     k: int = 16
-    suspects_max: int = 10_000
+    suspects_max: int = SUSPECTS_MIN
     rows_max: int = 1000
     float_tolerance: float = 0.0
 

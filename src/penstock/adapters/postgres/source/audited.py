@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,6 +59,7 @@ class AuditedPostgresSource:
         self._publication = publication
         self._special = special
         self._query_seconds = _QUERY_SECONDS
+        self._ends_at: float | None = None
         self._tables: Mapping[TableId, tuple[SourceTable, Published | None]] = {}
         self._position = WalPosition(0)
         if standby is not None:
@@ -108,9 +110,9 @@ class AuditedPostgresSource:
         """See AuditedDatabase."""
         self._connection.close()
 
-    def limit(self, query_seconds: int) -> None:
+    def limit(self, query_seconds: int, ends_at: float | None = None) -> None:
         """See AuditedSource; it counts from the next `renew` on, for a limit is undone with a transaction."""
-        self._query_seconds = query_seconds
+        self._query_seconds, self._ends_at = query_seconds, ends_at
 
     def tables(self) -> Sequence[TableId]:
         """See AuditedSource."""
@@ -142,7 +144,8 @@ class AuditedPostgresSource:
             self._connection = connect(standby.server)
         with connected(self._source) as connection:
             primary = read_primary(connection, self._source)
-        await_replayed(self._connection, standby.server, primary, standby.wait_seconds)
+        left = standby.wait_seconds if self._ends_at is None else max(0.0, self._ends_at - time.monotonic())
+        await_replayed(self._connection, standby.server, primary, min(standby.wait_seconds, left))
 
     def _read(self, connection: psycopg.Connection) -> Mapping[TableId, tuple[SourceTable, Published | None]]:
         """Every table, and how it is published. Raises psycopg.Error."""
