@@ -65,6 +65,10 @@ class AuditedSource(AuditedDatabase, Protocol):
         """A table as it is carried; None if it is not there."""
         ...
 
+    def row_bytes(self, table: TableId) -> int:
+        """About how many bytes a row takes on disk, as the server's statistics have it; 0 where it has none."""
+        ...
+
     def rows_of(self, schema: TableSchema) -> str:
         """What stands behind FROM for those rows of a table that are carried."""
         ...

@@ -136,7 +136,9 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
     plan = plan_table(schema, known, dialects, excluded, where=opened.audit.condition(table))
     if plan.source is not None:
         plan = replace(plan, source=replace(plan.source, rows=opened.source.rows_of(schema)))
-    found = audit_table(str(table), opened.databases(), plan, opened.bounds, lambda: _await_target(opened, table))
+    found = audit_table(
+        str(table), opened.databases(), plan, opened.bounds(table), lambda: _await_target(opened, table)
+    )
     if known.out_of_range:
         note = f"{known.out_of_range} values became others as `overflow` of the link says, and are compared as such"
         found = replace(found, why="; ".join(part for part in (found.why, note) if part))

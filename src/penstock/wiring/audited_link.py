@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from penstock.core.audit.partition_size import partition_size
 from penstock.core.transforms.column_patterns import ColumnPatterns
 from penstock.links.audit.compare import SUSPECTS_MIN, Bounds
 from penstock.links.audit.table import Databases
@@ -39,12 +40,12 @@ class AuditedLink:
     stopped: Mapping[str, str]
     pace: Pace
 
-    @property
-    def bounds(self) -> Bounds:
-        """How tables are cut, and how much is looked at."""
+    def bounds(self, table: TableId) -> Bounds:
+        """How a table of the source is cut, and how much is looked at."""
         audit = self.audit
+        size = audit.partition_size or partition_size(self.source.row_bytes(table))
         rows_max = (max(SUSPECTS_MIN, audit.rows_max), audit.rows_max)
-        return Bounds(audit.partition_size, audit.hashes, *rows_max, audit.float_tolerance)
+        return Bounds(size, audit.hashes, *rows_max, audit.float_tolerance)
 
     def databases(self, target: AuditedDatabase | None = None) -> Databases:
         """The source, and `target` or the link's own."""

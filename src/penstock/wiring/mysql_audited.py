@@ -101,6 +101,10 @@ class AuditedMysqlSource:
                     raise UnfitServerError(message, hint)
         return found
 
+    def row_bytes(self, table: TableId) -> int:
+        """See AuditedSource."""
+        return self._database.row_bytes(table)
+
     def rows_of(self, schema: TableSchema) -> str:
         """See AuditedSource: of a system-versioned table its history too."""
         has_history = any(column.declaration.endswith(_PERIOD_END) for column in schema.columns)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.core.audit.findings import Comparison, Suspect
+from penstock.core.audit.partition_size import PARTITION_ROWS
 from penstock.core.audit.queries import (
     Signature,
     Within,
@@ -66,7 +67,7 @@ class Bounds:
     Floats that differ by a smaller share of the greater one than `float_tolerance` are called equal.
     """
 
-    partition_size: int = 10_000
+    partition_size: int = PARTITION_ROWS
     k: int = 16
     suspects_max: int = SUSPECTS_MIN
     rows_max: int = 1000

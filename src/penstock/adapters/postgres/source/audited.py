@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
 _QUERY_SECONDS: Final = 3600
+_ROW_BYTES: Final = """
+SELECT coalesce(sum(pg_table_size(oid)) / nullif(sum(greatest(reltuples, 0)), 0), 0)
+  FROM pg_class
+ WHERE relkind = 'r'
+   AND (oid = %s::oid OR oid IN (SELECT relid FROM pg_partition_tree(%s::oid)))
+"""
+"""A table without partitions is no tree; one that was never analyzed has -1 rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,15 @@ class AuditedPostgresSource:
         with explained(self._server):
             types = read_types(self._connection)
         return table_schema(found.relation, found.table, types, None, self._special)
+
+    def row_bytes(self, table: TableId) -> int:
+        """See AuditedSource."""
+        if table not in self._tables:
+            return 0
+        found, _ = self._tables[table]
+        with explained(self._server):
+            row = self._connection.execute(_ROW_BYTES, [found.relation.oid, found.relation.oid]).fetchone()
+        return int(row[0]) if row else 0
 
     def rows_of(self, schema: TableSchema) -> str:
         """See AuditedSource."""
