@@ -140,7 +140,7 @@ CORRUPTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "instant": ("instant IS NOT NULL", "instant = instant - INTERVAL '1 microsecond'"),
     "span": ("span IS NOT NULL", "span = span + INTERVAL '1 microsecond'"),
     "born": ("born < '9000-01-01'", "born = born + 1"),
-    "bits": ("bits IS NOT NULL", "bits = 4095 - bits"),
+    "bits": ("bits IS NOT NULL", "bits = bits + 1 - 2 * (bits % 2)"),
     "raw": ("raw IS NULL", "raw = ''"),
 }
 """By column: rows of the target that can be made wrong so, and how."""

@@ -93,6 +93,12 @@ class Chain:
         ):
             yield cursor
 
+    def use_format(self, name: str) -> None:
+        """Have the source's messages in this format."""
+        text = self.file.read_text()
+        self.file.write_text(text.replace("    kind: mysql\n", f"    kind: mysql\n    format: {name}\n"))
+        assert self.spec.sources[0].format == name
+
     def write(self, *statements: str) -> None:
         """Run statements in the source, on one connection."""
         with self.cursor() as cursor:

@@ -11,7 +11,8 @@ from tests.servers.audit_rows import CORRUPTIONS, KEYS, TYPED, columns, random_r
 from tests.servers.kinds import first
 
 from penstock.links.audit.compare import Bounds, compare
-from penstock.links.audit.settle import describe_rows, settle
+from penstock.links.audit.describe import describe_rows
+from penstock.links.audit.settle import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -35,9 +35,7 @@ def chain(
 ) -> Chain:
     """A pipeline with one table, whose target has all of it; row 8 was changed last, and row 9 deleted."""
     made = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
-    text = made.file.read_text()
-    made.file.write_text(text.replace("    kind: mysql\n", f"    kind: mysql\n    format: {request.param}\n"))
-    assert made.spec.sources[0].format == request.param
+    made.use_format(request.param)
     _fill(made)
     return made
 

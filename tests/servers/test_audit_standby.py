@@ -41,10 +41,13 @@ class Standing:
     chain: PostgresChain
     standby: PostgresServer
 
-    def audit(self, wait_seconds: float = 20.0, port: int | None = None) -> TableFindings:
+    def audit(
+        self, wait_seconds: float = 20.0, port: int | None = None, seconds_max: int | None = None
+    ) -> TableFindings:
         """Audit the table from the standby, or from what listens at `port`."""
         replica = AuditReplicaSpec(host="127.0.0.1", port=port or self.standby.port)
-        spec = AuditSpec(source=self.chain.spec.sources[0].name, sink="wh", wait_seconds=wait_seconds, replica=replica)
+        ends = {"source": self.chain.spec.sources[0].name, "sink": "wh", "replica": replica}
+        spec = AuditSpec.model_validate({**ends, "wait_seconds": wait_seconds, "seconds_max": seconds_max})
         (found,) = run_audit(self.chain.spec, spec, lambda _: None).tables
         return found
 
@@ -154,6 +157,9 @@ def test_an_audit_from_a_standby_names_what_is_wrong_and_nothing_that_is_not_rep
     chain.write("DELETE FROM rows WHERE id = 4")
     chain.carry()
     late = standing.audit(0.5)
+    began = time.monotonic()
+    ended = standing.audit(60.0, seconds_max=1)
+    seconds = time.monotonic() - began
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(standing.audit)
         time.sleep(0.5)
@@ -167,6 +173,8 @@ def test_an_audit_from_a_standby_names_what_is_wrong_and_nothing_that_is_not_rep
     assert "it was paused; what to do: type on it: SELECT pg_wal_replay_resume()" in paused.why
     assert (late.state, late.rows) == ("lagging", ())
     assert "has not replayed what" in late.why
+    assert (ended.state, seconds < 30) == ("failed", True)
+    assert "longer than the whole audit may" in ended.why
     assert is_waiting
     assert (caught_up.state, caught_up.source_rows, caught_up.rows) == ("equal", 500, ())
 

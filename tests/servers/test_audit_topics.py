@@ -43,8 +43,8 @@ def chain(
     """A pipeline whose topics have two tables; row 8 was changed, 9 deleted, and 10 got another key."""
     made = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
     text = made.file.read_text()
-    text = text.replace("kafka: {", "kafka: {partitions: 3, ")
-    made.file.write_text(text.replace("    kind: mysql\n", f"    kind: mysql\n    format: {request.param}\n"))
+    made.file.write_text(text.replace("kafka: {", "kafka: {partitions: 3, "))
+    made.use_format(request.param)
     made.write(
         "SET time_zone = '+00:00'",
         "CREATE TABLE orders (id INT PRIMARY KEY, customer VARCHAR(40), total DECIMAL(10,2), at TIMESTAMP(6) NULL)",

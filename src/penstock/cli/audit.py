@@ -32,7 +32,6 @@ app = typer.Typer()
 _BELOW, _FAILED = 3, 1
 _SHOWN_ROWS = 20
 _REPAIR_SECONDS = 300.0
-_SUSPECTS_MIN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +191,7 @@ def _audit_tables(urls: UrlOptions) -> Sequence[AuditReport]:
     from penstock.config.secrets import secret  # noqa: PLC0415 - as above
     from penstock.core.errors import UsageError  # noqa: PLC0415
     from penstock.core.tables import TableId  # noqa: PLC0415
-    from penstock.links.audit.compare import Bounds  # noqa: PLC0415
+    from penstock.links.audit.compare import SUSPECTS_MIN, Bounds  # noqa: PLC0415
     from penstock.wiring.audit_urls import HowCompared, TableAt, audit_urls  # noqa: PLC0415
 
     if not (urls.from_url and urls.to_url and "." in urls.table):
@@ -205,7 +204,7 @@ def _audit_tables(urls: UrlOptions) -> Sequence[AuditReport]:
             (urls.to_url, urls.to_table or urls.table, urls.to_password_env),
         )
     )
-    rows_max = (max(_SUSPECTS_MIN, urls.rows_max), urls.rows_max)
+    rows_max = (max(SUSPECTS_MIN, urls.rows_max), urls.rows_max)
     bounds = Bounds(urls.partition_size, urls.k, *rows_max, urls.float_tolerance)
     how = HowCompared(tuple(urls.key or ()), urls.form, urls.where)
     return [audit_urls(source, target, bounds, how)]

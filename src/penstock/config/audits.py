@@ -55,7 +55,8 @@ class AuditSpec(Spec):
 
     An audit whose tables score less than `threshold` fails; with 1, so does any
     that finds a row that differs. Tables are cut in partitions of about
-    `partition_size` rows, of each of which `hashes` MinHash values are taken. Columns
+    `partition_size` rows (None: 10,000, or fewer where rows are wide), of each of
+    which `hashes` MinHash values are taken. Columns
     that `exclude_columns` match are not compared. A target that has not caught up
     in `wait_seconds` is said to lag. Of a table at most `rows_max` rows are named.
 
@@ -77,7 +78,7 @@ class AuditSpec(Spec):
     tables: TableList = ("*.*",)
     threshold: Annotated[float, Field(ge=0, le=1)] = 1.0
     hashes: Annotated[int, Field(strict=True, ge=1, le=HASHES_MAX)] = 16
-    partition_size: Positive = 10_000
+    partition_size: Positive | None = None
     exclude_columns: Annotated[tuple[ColumnPattern, ...], BeforeValidator(as_list)] = ()
     wait_seconds: Annotated[float, Field(strict=True, ge=0, le=86_400)] = 60.0
     rows_max: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1000

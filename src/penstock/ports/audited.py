@@ -50,8 +50,11 @@ class AuditedSource(AuditedDatabase, Protocol):
         """The place of the snapshot that `renew` has taken last."""
         ...
 
-    def limit(self, query_seconds: int) -> None:
-        """Have the server end queries that take longer than this; `fetch` says so then."""
+    def limit(self, query_seconds: int, ends_at: float | None = None) -> None:
+        """Have the server end queries that take longer than this; `fetch` says so then.
+
+        At `ends_at`, by the monotonic clock, `renew` waits for a replica no more; None for as long as it may.
+        """
         ...
 
     def tables(self) -> Sequence[TableId]:
@@ -60,6 +63,10 @@ class AuditedSource(AuditedDatabase, Protocol):
 
     def schema(self, table: TableId) -> TableSchema | None:
         """A table as it is carried; None if it is not there."""
+        ...
+
+    def row_bytes(self, table: TableId) -> int:
+        """About how many bytes a row takes on disk, as the server's statistics have it; 0 where it has none."""
         ...
 
     def rows_of(self, schema: TableSchema) -> str:

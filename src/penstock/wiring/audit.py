@@ -79,7 +79,7 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
         raise UsageError(message, "name a source and a sink that a link of the file connects")
     ends_at = None if audit.seconds_max is None else time.monotonic() + audit.seconds_max
     source = stack.enter_context(closing(_audited(spec.source(link.source), audit)))
-    source.limit(audit.query_seconds)
+    source.limit(audit.query_seconds, ends_at)
     target, state = open_target(spec, link, stack)
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))
     status = read_status(spec)
@@ -109,7 +109,8 @@ def _audit_safely(opened: AuditedLink, table: TableId, *, is_first: bool) -> Tab
     try:
         opened.pace.require_time()
         if (left := opened.pace.seconds_left) is not None:
-            opened.source.limit(max(1, min(opened.audit.query_seconds, math.ceil(left))))
+            query_seconds = max(1, min(opened.audit.query_seconds, math.ceil(left)))
+            opened.source.limit(query_seconds, opened.pace.ends_at)
         found = _audit(opened, table)
     except PenstockError as error:
         found = unread(str(table), error)
@@ -140,7 +141,9 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
     plan = plan_table(schema, known, dialects, excluded, where=opened.audit.condition(table))
     if plan.source is not None:
         plan = replace(plan, source=replace(plan.source, rows=opened.source.rows_of(schema)))
-    found = audit_table(str(table), opened.databases(), plan, opened.bounds, lambda: _await_target(opened, table))
+    found = audit_table(
+        str(table), opened.databases(), plan, opened.bounds(table), lambda: _await_target(opened, table)
+    )
     if known.out_of_range:
         note = f"{known.out_of_range} values became others as `overflow` of the link says, and are compared as such"
         found = replace(found, why="; ".join(part for part in (found.why, note) if part))

@@ -113,7 +113,7 @@ class LandingStage:
             found = TableFindings(table, "lagging", why=why)
         else:
             self._pair = Pair(opened.source, opened.target, plan.source, plan.target, opened.pace)
-            found = audit_table(table, opened.databases(), plan, opened.bounds, self._await)
+            found = audit_table(table, opened.databases(), plan, opened.bounds(self._table), self._await)
         if fault:
             why = "; ".join(part for part in (found.why, fault) if part)
             return replace(found, state="different", why=why)

@@ -168,7 +168,8 @@ class _StageAudit:
         if self._changes.is_partial:
             return self._with_faults(TableFindings(table, "not compared", why=_PARTIAL))
         databases = self._opened.databases(self._database)
-        return self._with_faults(audit_table(table, databases, plan, self._opened.bounds, self._await))
+        bounds = self._opened.bounds(self._changes.schema.table)
+        return self._with_faults(audit_table(table, databases, plan, bounds, self._await))
 
     def _plan(self, reasons: Mapping[str, str]) -> TablePlan:
         """Compare what the source has with what the stage has of it, as it is: no link has treated it yet."""

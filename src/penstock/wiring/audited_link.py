@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from penstock.core.audit.partition_size import partition_size
 from penstock.core.transforms.column_patterns import ColumnPatterns
-from penstock.links.audit.compare import Bounds
+from penstock.links.audit.compare import SUSPECTS_MIN, Bounds
 from penstock.links.audit.table import Databases
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.wiring.audit_progress import LinkProgress
 
 _MASKED = "(masked)"
-_SUSPECTS_MIN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class AuditedLink:
     stopped: Mapping[str, str]
     pace: Pace
 
-    @property
-    def bounds(self) -> Bounds:
-        """How tables are cut, and how much is looked at."""
+    def bounds(self, table: TableId) -> Bounds:
+        """How a table of the source is cut, and how much is looked at."""
         audit = self.audit
-        rows_max = (max(_SUSPECTS_MIN, audit.rows_max), audit.rows_max)
-        return Bounds(audit.partition_size, audit.hashes, *rows_max, audit.float_tolerance)
+        size = audit.partition_size or partition_size(self.source.row_bytes(table))
+        rows_max = (max(SUSPECTS_MIN, audit.rows_max), audit.rows_max)
+        return Bounds(size, audit.hashes, *rows_max, audit.float_tolerance)
 
     def databases(self, target: AuditedDatabase | None = None) -> Databases:
         """The source, and `target` or the link's own."""
@@ -54,8 +54,7 @@ class AuditedLink:
     @property
     def wait_seconds(self) -> float:
         """For how long a target that is behind is waited for."""
-        left = self.pace.seconds_left
-        return self.audit.wait_seconds if left is None else max(0.0, min(self.audit.wait_seconds, left))
+        return self.pace.at_most(self.audit.wait_seconds)
 
 
 def treatments(link: LinkSpec) -> list[tuple[str, ColumnPatterns]]:

@@ -12,6 +12,7 @@ from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.replica_wait import await_applied, read_master
 from penstock.core.errors import UnfitServerError
+from penstock.links.audit.pace import Pace
 from penstock.wiring.open import mysql_server, mysql_source
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class AuditedMysqlSource:
         if audit.replica is not None:
             self._read = replace(self._source, host=audit.replica.host, port=audit.replica.port or self._source.port)
         self._is_replica, self._wait_seconds = audit.replica is not None, audit.wait_seconds
+        self._pace = Pace()
         self._policy = mysql_source(source).policy
         self._database = AuditedMysql(self._read)
         self._position: Position = self._head()
@@ -64,7 +66,7 @@ class AuditedMysqlSource:
         if self._is_replica:
             with closing(connect(self._source)) as connection:
                 master = read_master(connection)
-            await_applied(self._database.connection, master, self._wait_seconds)
+            await_applied(self._database.connection, master, self._pace.at_most(self._wait_seconds))
         self._database.renew()
         self._position = self._head()
 
@@ -76,8 +78,9 @@ class AuditedMysqlSource:
         """See AuditedDatabase."""
         self._database.close()
 
-    def limit(self, query_seconds: int) -> None:
+    def limit(self, query_seconds: int, ends_at: float | None = None) -> None:
         """See AuditedSource."""
+        self._pace = Pace(ends_at)
         self._database.limit(query_seconds)
 
     def tables(self) -> Sequence[TableId]:
@@ -97,6 +100,10 @@ class AuditedMysqlSource:
                     hint = f"GRANT SELECT ON {table} TO {self._read.user} there, or see what leaves it out"
                     raise UnfitServerError(message, hint)
         return found
+
+    def row_bytes(self, table: TableId) -> int:
+        """See AuditedSource."""
+        return self._database.row_bytes(table)
 
     def rows_of(self, schema: TableSchema) -> str:
         """See AuditedSource: of a system-versioned table its history too."""

@@ -50,10 +50,13 @@ class Followed:
     chain: Chain
     replica: Source
 
-    def audit(self, wait_seconds: float = 20.0, port: int | None = None) -> TableFindings:
+    def audit(
+        self, wait_seconds: float = 20.0, port: int | None = None, seconds_max: int | None = None
+    ) -> TableFindings:
         """Audit the table from the replica, or from what listens at `port`."""
         replica = AuditReplicaSpec(host=self.replica.host, port=port or self.replica.port)
-        spec = AuditSpec(source=self.chain.source, sink="wh", wait_seconds=wait_seconds, replica=replica)
+        bounds = {"wait_seconds": wait_seconds, "seconds_max": seconds_max}
+        spec = AuditSpec.model_validate({"source": self.chain.source, "sink": "wh", "replica": replica, **bounds})
         (found,) = run_audit(self.chain.spec, spec, lambda _: None).tables
         return found
 
@@ -162,6 +165,9 @@ def test_rows_that_a_replica_has_not_got_yet_are_no_difference(followed: Followe
         stack.enter_context(followed.held_up())
         followed.write(ROWS + 1)
         late = followed.audit(wait_seconds=0.3)
+        began = time.monotonic()
+        ended = followed.audit(wait_seconds=60.0, seconds_max=1)
+        seconds = time.monotonic() - began
         waiting = threads.submit(followed.audit)
         time.sleep(0.5)
         is_waiting = not waiting.done()
@@ -170,6 +176,8 @@ def test_rows_that_a_replica_has_not_got_yet_are_no_difference(followed: Followe
 
     assert (late.state, late.rows, late.score) == ("lagging", (), None)
     assert f":{followed.replica.port} has not applied what penstock@127.0.0.1" in late.why
+    assert (ended.state, ended.rows, seconds < 30) == ("failed", (), True)
+    assert "longer than the whole audit may" in ended.why
     assert is_waiting
     assert (caught_up.state, caught_up.rows) == ("equal", ())
 

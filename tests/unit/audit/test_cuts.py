@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.core.audit.partition_size import partition_size
 from penstock.core.audit.queries import Signature, hash_cuts, merge_parts, number_cuts
 from penstock.core.audit.side import HASH_VALUES
 
@@ -59,3 +60,14 @@ def _signatures(rows: dict[int, int], width: int) -> dict[int | None, Signature]
         )
         for number, some in found.items()
     }
+
+
+def test_a_partition_has_fewer_rows_where_these_are_wide_but_never_only_a_few() -> None:
+    assert [partition_size(width) for width in (0, 100, 6_710, 10_000, 1 << 20, 1 << 30)] == [
+        10_000,
+        10_000,
+        10_000,
+        6_710,
+        64,
+        64,
+    ]

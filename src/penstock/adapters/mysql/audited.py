@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.adapters.mysql.connection import MysqlServer
     from penstock.core.audit.dialects import AuditDialect
+    from penstock.core.tables import TableId
 
 _QUERY_SECONDS = 3600
 _ENDED_BY_SERVER = frozenset({1317, 1969, 3024})
@@ -70,6 +71,15 @@ class AuditedMysql:
             message = f"the server ended an audit's query: {error.message}"
             hint = "give the audit more `query_seconds`, or audit when the server is less busy"
             raise UnavailableError(message, hint) from error
+
+    def row_bytes(self, table: TableId) -> int:
+        """See `AuditedSource`."""
+        names = " AND ".join(
+            f"{column} = {self._connection.escape(name)}"
+            for column, name in (("TABLE_SCHEMA", table.schema), ("TABLE_NAME", table.name))
+        )
+        query = f"SELECT COALESCE(MAX(AVG_ROW_LENGTH), 0) FROM information_schema.TABLES WHERE {names}"  # noqa: S608 - escaped
+        return int(self.fetch(query)[0][0])
 
     def close(self) -> None:
         """See `AuditedDatabase`; the server ends the transaction."""

@@ -42,7 +42,8 @@ class AuditDialect:
     optimizer from computing what is in it more than once. `text_cast` makes a text
     of what is compared with one, so that an index of texts may serve. `not_written`
     are kinds that this SQL cannot write so that others write the same. `scans`: no
-    index serves ranges of a key.
+    index serves ranges of a key. `number_list` is what stands within IN (...) for
+    whole numbers of 64 bits, of which a query lists `numbers_at_once`.
     """
 
     name: str
@@ -66,6 +67,8 @@ class AuditDialect:
     not_written: frozenset[Kind] = frozenset()
     keeps_json_text: bool = True
     scans: bool = False
+    number_list: str = "{0}"
+    numbers_at_once: int = 10_000
     has_concat: bool = False
     fence: str = ""
     zero_dates: bool = False
@@ -230,5 +233,8 @@ DUCKDB: Final = AuditDialect(
     text_literal="decode(from_hex('{0}'))",
     bytes_literal="from_hex('{0}')",
     scans=True,
+    # To plan a list takes it longer than to look up what is in it: a text is one constant.
+    number_list="SELECT CAST(unnest(string_split('{0}', ', ')) AS BIGINT)",
+    numbers_at_once=50_000,
 )
 """DuckDB 1.0 and later."""

@@ -284,7 +284,9 @@ def _keys_where(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> str:
 def _keys_condition(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> str:
     numbers = [key[0] for key in keys if key[0] is not None]
     if len(side.key) == 1 and side.key[0].kind == "integer" and len(numbers) == len(keys):
-        return f"{side.dialect.quoted(side.key[0].name)} IN ({', '.join(numbers)})"
+        listed = ", ".join(numbers)
+        name = side.dialect.quoted(side.key[0].name)
+        return f"{name} IN ({side.dialect.number_list.format(listed) if side.cut == 'integer' else listed})"
     return " OR ".join(f"({_key_condition(side, key)})" for key in keys)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.core.audit.findings import Comparison, Suspect
+from penstock.core.audit.partition_size import PARTITION_ROWS
 from penstock.core.audit.queries import (
     Signature,
     Within,
@@ -23,6 +23,7 @@ from penstock.core.audit.queries import (
     rows_query,
     signature_query,
 )
+from penstock.links.audit.ask import at_once
 from penstock.links.audit.pace import Pace
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ Rows: TypeAlias = "Sequence[Sequence[Any]]"
 
 PARTITIONS_MAX: Final = 4096
 """Signatures that travel at once, per side."""
+SUSPECTS_MIN: Final = 10_000
+"""So many rows that differ are looked at, however few are to be named."""
 _LEAF_ROWS: Final = 10_000
 """A partition of so few rows is not cut again: their hashes travel, which costs a database no more than their sums."""
 _ROWS_AT_ONCE: Final = 20_000
@@ -64,9 +67,9 @@ class Bounds:
     Floats that differ by a smaller share of the greater one than `float_tolerance` are called equal.
     """
 
-    partition_size: int = 10_000
+    partition_size: int = PARTITION_ROWS
     k: int = 16
-    suspects_max: int = 10_000
+    suspects_max: int = SUSPECTS_MIN
     rows_max: int = 1000
     float_tolerance: float = 0.0
 
@@ -154,10 +157,9 @@ def _minima_of(within: Within, k: int, side: AuditSide) -> str:
 def _fetch(pair: Pair, query: Callable[[AuditSide], str]) -> tuple[Rows, Rows]:
     """Ask both sides at once: each is a server or a file of its own, and in a snapshot of its own."""
     pair.pace.require_time()
-    with ThreadPoolExecutor(1) as other:
-        theirs = other.submit(pair.target.fetch, query(pair.target_side))
-        mine = pair.source.fetch(query(pair.source_side))
-        return mine, theirs.result()
+    return at_once(
+        partial(pair.source.fetch, query(pair.source_side)), partial(pair.target.fetch, query(pair.target_side))
+    )
 
 
 def _both(

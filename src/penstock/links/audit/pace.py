@@ -35,6 +35,11 @@ class Pace:
         """Whether no time is left."""
         return self.ends_at is not None and time.monotonic() >= self.ends_at
 
+    def at_most(self, seconds: float) -> float:
+        """For how long of so many seconds may be waited."""
+        left = self.seconds_left
+        return seconds if left is None else max(0.0, min(seconds, left))
+
     def require_time(self) -> None:
         """Raise UnavailableError where no time is left."""
         if self.is_over:

@@ -10,8 +10,9 @@ from penstock.core.audit.findings import TableFindings, score_of
 from penstock.core.audit.repair import repair_key
 from penstock.core.audit.scores import Score
 from penstock.links.audit.compare import Bounds, Pair, compare
+from penstock.links.audit.describe import describe_rows
 from penstock.links.audit.pace import Pace
-from penstock.links.audit.settle import describe_rows, settle
+from penstock.links.audit.settle import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
 _QUERY_SECONDS: Final = 3600
+_ROW_BYTES: Final = """
+SELECT coalesce(sum(pg_table_size(oid)) / nullif(sum(greatest(reltuples, 0)), 0), 0)
+  FROM pg_class
+ WHERE relkind = 'r'
+   AND (oid = %s::oid OR oid IN (SELECT relid FROM pg_partition_tree(%s::oid)))
+"""
+"""A table without partitions is no tree; one that was never analyzed has -1 rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,7 @@ class AuditedPostgresSource:
         self._publication = publication
         self._special = special
         self._query_seconds = _QUERY_SECONDS
+        self._ends_at: float | None = None
         self._tables: Mapping[TableId, tuple[SourceTable, Published | None]] = {}
         self._position = WalPosition(0)
         if standby is not None:
@@ -108,9 +117,9 @@ class AuditedPostgresSource:
         """See AuditedDatabase."""
         self._connection.close()
 
-    def limit(self, query_seconds: int) -> None:
+    def limit(self, query_seconds: int, ends_at: float | None = None) -> None:
         """See AuditedSource; it counts from the next `renew` on, for a limit is undone with a transaction."""
-        self._query_seconds = query_seconds
+        self._query_seconds, self._ends_at = query_seconds, ends_at
 
     def tables(self) -> Sequence[TableId]:
         """See AuditedSource."""
@@ -124,6 +133,15 @@ class AuditedPostgresSource:
         with explained(self._server):
             types = read_types(self._connection)
         return table_schema(found.relation, found.table, types, None, self._special)
+
+    def row_bytes(self, table: TableId) -> int:
+        """See AuditedSource."""
+        if table not in self._tables:
+            return 0
+        found, _ = self._tables[table]
+        with explained(self._server):
+            row = self._connection.execute(_ROW_BYTES, [found.relation.oid, found.relation.oid]).fetchone()
+        return int(row[0]) if row else 0
 
     def rows_of(self, schema: TableSchema) -> str:
         """See AuditedSource."""
@@ -142,7 +160,8 @@ class AuditedPostgresSource:
             self._connection = connect(standby.server)
         with connected(self._source) as connection:
             primary = read_primary(connection, self._source)
-        await_replayed(self._connection, standby.server, primary, standby.wait_seconds)
+        left = standby.wait_seconds if self._ends_at is None else max(0.0, self._ends_at - time.monotonic())
+        await_replayed(self._connection, standby.server, primary, min(standby.wait_seconds, left))
 
     def _read(self, connection: psycopg.Connection) -> Mapping[TableId, tuple[SourceTable, Published | None]]:
         """Every table, and how it is published. Raises psycopg.Error."""
