@@ -90,10 +90,11 @@ def running(case: PipelineCase) -> Iterator[subprocess.Popen[bytes]]:
 
 def images(case: PipelineCase, topic: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     """(op, before, after) of every message of a topic with one partition."""
-    url = case.spec.schematizer.url
-    assert url is not None
+    schematizer = case.spec.schematizer
+    assert schematizer is not None
+    assert schematizer.url is not None
     values = pa.array(case.messages()[topic], pa.binary())
-    with closing(HttpRegistry(url)) as registry:
+    with closing(HttpRegistry(schematizer.url)) as registry:
         text = registry.value_schema(int(schema_ids(values)[0]))
     decoded = decode_changes(table_schema(text), text, values)
     ops: list[Any] = decoded.op.to_pylist()
