@@ -24,7 +24,7 @@ from confluent_kafka.cimpl import NewTopic
 from penstock.core.avro.schemas import table_schema, value_schema
 from penstock.core.changes import Op
 from penstock.core.joins.algebra import JoinState
-from penstock.core.joins.changes import output_changes
+from penstock.core.joins.changes import changes_in_parts, output_changes
 from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import plan_join
 from penstock.core.joins.upgrade import MadeJoin, made_join
@@ -184,10 +184,10 @@ class KeptJoin:
         """Join by Spark what the topics hold and the state has not; return the changes of the output."""
         found: list[OutputRows] = []
 
-        def take(batch: int, places: object, differences: pa.Table, unreadable: Sequence[object]) -> None:
+        def take(batch: int, places: object, differences: Sequence[pa.Table], unreadable: Sequence[object]) -> None:
             del batch, places
             assert not unreadable
-            found.extend(output_changes(plan, differences))
+            found.extend(changes_in_parts(plan, differences, 1 << 26))
 
         work = JoinWork(self.job(plan), checkpoint, {}, -1, lambda _: False, take)
         finish = JoinFinisher(work)

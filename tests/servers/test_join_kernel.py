@@ -18,7 +18,7 @@ from penstock.core.joins.blocks import pack_events, unpack_differences
 from penstock.core.joins.inputs import JoinInput
 from penstock.core.joins.shown_keys import split_key
 from penstock.core.tables import Column, IntegerType, TextType
-from penstock.spark.join_kernel import BLOCKS, join_blocks, stateful_session
+from penstock.spark.join_kernel import BLOCKS, join_blocks, run_blocks, stateful_session
 from penstock.spark.join_state import JoinStateReader
 
 if TYPE_CHECKING:
@@ -63,8 +63,10 @@ def run_query(spark: SparkSession, home: Path, streams: Streams) -> list[pa.Tabl
     found: dict[int, pa.Table] = {}
 
     def take(frame: DataFrame, batch: int) -> None:
-        blocks = [block.as_py() for block in frame.toArrow().column(0)]
-        found[batch] = unpack_differences(blocks, len(streams.inputs))
+        names = [f"{when}{index}" for when in "ba" for index in range(len(streams.inputs))]
+        nothing = pa.schema([(name, pa.binary()) for name in names]).empty_table()
+        blocks = run_blocks(frame, home / "differences")
+        found[batch] = pa.concat_tables([nothing, *unpack_differences(blocks, len(streams.inputs))])
 
     source = stateful_session(spark).readStream.schema(BLOCKS).option("maxFilesPerTrigger", 1)
     events, plan = source.parquet(str(home / "in")), streams.plan

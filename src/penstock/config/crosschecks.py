@@ -95,9 +95,14 @@ def _repeated_joins(pipeline: Mapping[str, object]) -> Iterator[Found]:
     taken: dict[object, str] = {"objects": "the link that writes files"}
     if _sequence(pipeline.get("joins")) and _mapping(pipeline.get("kafka")).get("transactions") is False:
         yield ("joins",), "publish in Kafka's transactions: leave kafka.transactions out, or leave them out"
-    master = _mapping(pipeline.get("spark")).get("master", "local")
-    if _sequence(pipeline.get("joins")) and not str(master).startswith("local"):
-        yield ("joins",), f"keep their state below home, which Spark on {master} cannot write: leave spark.master out"
+    spark = _mapping(pipeline.get("spark"))
+    master = str(spark.get("master", "local"))
+    if _sequence(pipeline.get("joins")) and not (master.startswith("local") or spark.get("shared_home") is True):
+        text = (
+            f"keep their state below home, where workers of Spark on {master} must write: put home into a folder "
+            "that all of them have at the same path, and say spark.shared_home: true"
+        )
+        yield ("joins",), text
     for section, what in (("sources", "a source"), ("spolts", "a spolt")):
         taken |= {_mapping(each).get("name"): what for each in _sequence(pipeline.get(section))}
     for index, join in enumerate(_sequence(pipeline.get("joins"))):

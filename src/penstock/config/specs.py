@@ -126,10 +126,14 @@ class LockSpec(Spec):
 
 
 class SparkSpec(Spec):
-    """Where Spark runs, and further settings for it."""
+    """Where Spark runs, and further settings for it.
+
+    `shared_home` says that the workers of a cluster see the pipeline's home at the same path.
+    """
 
     master: SparkMaster = "local[*]"
     conf: SparkConf = Field(default_factory=dict)
+    shared_home: Annotated[bool, Field(strict=True)] = False
 
     @property
     def is_local(self) -> bool:

@@ -109,8 +109,13 @@ def require_same(topic: str, expected: TopicState, found: tuple[str, int] | None
         raise PositionError(message, _LOST)
     found_id, partitions = found
     require_id(topic, expected.id, found_id)
-    if len(expected.ends) != partitions:
-        message = f"topic {topic} had {len(expected.ends)} partition(s) and now has {partitions}"
+    require_partitions(topic, len(expected.ends), partitions)
+
+
+def require_partitions(topic: str, before: int, now: int) -> None:
+    """Raise PositionError if a topic has another number of partitions than before."""
+    if before != now:
+        message = f"topic {topic} had {before} partition(s) and now has {now}"
         hint = "messages of one key would be in two of them, out of order: delete the topics of this source and "
         raise PositionError(message, hint + START_ANEW)
 

@@ -37,7 +37,7 @@ def join_in_process(spec: PipelineSpec, work: JoinWork) -> None:
             events, unreadable = _events(log, decoder, known, ends)
             differences = state.apply(events)
             _write_down(work, work.batch + 1)
-            work.take(work.batch + 1, dict(ends), differences, unreadable)
+            work.take(work.batch + 1, dict(ends), [differences], unreadable)
 
 
 def _write_down(work: JoinWork, batch: int) -> None:

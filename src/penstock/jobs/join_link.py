@@ -62,7 +62,7 @@ class JoinLink:
         self,
         batch: int,
         places: Mapping[tuple[str, int], int],
-        differences: pa.Table,
+        differences: Sequence[pa.Table],
         unreadable: Sequence[Unreadable],
     ) -> None:
         if self._publisher is not None:

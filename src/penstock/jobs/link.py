@@ -104,7 +104,7 @@ class JoinWork:
     places: Mapping[tuple[str, int], int]
     batch: int
     has: Callable[[int], bool]
-    take: Callable[[int, Mapping[tuple[str, int], int], pa.Table, Sequence[Unreadable]], None]
+    take: Callable[[int, Mapping[tuple[str, int], int], Sequence[pa.Table], Sequence[Unreadable]], None]
 
 
 Work: TypeAlias = PlannedWork | MessageWork | JoinWork

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -11,6 +14,8 @@ from penstock.core.joins.blocks import BUCKETS
 from penstock.spark.session import CHECKPOINT_FILES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 BLOCKS = "bucket int, block binary"
@@ -58,3 +63,29 @@ def join_blocks(
         raise UsageError(message, "start the pipeline again")
     joined = kernel.join(events._jdf, inputs, remembered, optional, BUCKETS, page_bytes).toDF()  # noqa: SLF001 - as above
     return DataFrame(joined, session)
+
+
+def run_blocks(frame: DataFrame, folder: Path) -> list[memoryview]:
+    """Run a micro-batch of `join_blocks`; its blocks, which are not in memory but in files that are gone by now.
+
+    `folder` is for this alone; tasks write there, wherever they run.
+    """
+    session: Any = frame.sparkSession
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        files = session._jvm.io.penstock.join.Kernel.run(frame._jdf, str(folder))  # noqa: SLF001 - as above
+        return [block for file in files for block in _blocks(Path(file))]
+    finally:
+        # What is mapped stays until nobody looks at it.
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _blocks(file: Path) -> Iterator[memoryview]:
+    """The blocks of a file that jvm/join/BlockFiles.java wrote."""
+    with file.open("rb") as opened:
+        content = memoryview(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
+    at = 0
+    while at < len(content):
+        end = at + 4 + int.from_bytes(content[at : at + 4])
+        yield content[at + 4 : end]
+        at = end

@@ -10,14 +10,14 @@ import json
 import pickle
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError, PositionError
 from penstock.core.joins.blocks import unpack_differences
 from penstock.core.joins.unreadable import split_blocks
 from penstock.jobs.join_tasks import MessagePacker
 from penstock.spark.finisher import note_of
-from penstock.spark.join_kernel import BLOCKS, join_blocks, stateful_session
+from penstock.spark.join_kernel import BLOCKS, join_blocks, run_blocks, stateful_session
 from penstock.spark.moved_state import settle_state
 from penstock.wiring.open import spark_kafka_options
 
@@ -72,8 +72,7 @@ class JoinFinisher:
                 # Spark wants the plan to run, or it takes the state for lost.
                 frame.write.format("noop").mode("overwrite").save()
                 return
-            blocks: Any = frame.toArrow().column(0)
-            found, unreadable = split_blocks([block.as_py() for block in blocks])
+            found, unreadable = split_blocks(run_blocks(frame, self.work.checkpoint.parent / "differences"))
             differences = unpack_differences(found, len(self.work.job.streams))
             self.work.take(batch, read_places(self.work.checkpoint, batch), differences, unreadable)
         except BaseException as error:  # noqa: BLE001 - it is kept, and told

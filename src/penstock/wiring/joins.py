@@ -15,7 +15,7 @@ from penstock.core.joins.upgrade import REBUILD, column_renames, fit_plan, made_
 from penstock.core.positions import timeline_of
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind, read_schema_change
 from penstock.core.timelines import TimelineBegan, timeline_starts
-from penstock.core.topic_fingerprints import require_id
+from penstock.core.topic_fingerprints import require_id, require_partitions
 from penstock.links.joins.estimate import estimate_state
 from penstock.links.joins.publish import Announcement, JoinPublisher, JoinTarget
 from penstock.links.joins.record import NO_BATCH, JoinRecord
@@ -320,6 +320,8 @@ def _with_topics(
         topic_id, count = shapes[stream.topic]
         if read.record is not None and stream.topic in read.record.ids:
             require_id(stream.topic, read.record.ids[stream.topic], topic_id)
+            before = sum(topic == stream.topic for topic, _ in read.record.places)
+            require_partitions(stream.topic, before or count, count)
         own = [timeline for timeline in timelines if timeline.source == stream.source]
         first = min(timeline_of(told.order) for told in read.announced if told.topic == stream.topic)
         starts = tuple(timeline_starts(own, stream.topic, partition, first) for partition in range(count))

@@ -107,6 +107,14 @@ def test_a_join_and_a_source_have_different_names(tmp_path: Path) -> None:
     assert 'a source is called "shopdb" too' in mistakes(PIPELINE, tmp_path)
 
 
+def test_a_join_on_a_cluster_needs_a_home_that_its_workers_have(tmp_path: Path) -> None:
+    write(tmp_path, EXAMPLE)
+    said = "say spark.shared_home: true"
+
+    assert said in mistakes(PIPELINE + 'spark: {master: "spark://m:7077"}\n', tmp_path)
+    assert said not in mistakes(PIPELINE + 'spark: {master: "spark://m:7077", shared_home: true}\n', tmp_path)
+
+
 TREE = """\
 join:
   - topic: shop.user_review

@@ -12,7 +12,7 @@ from tests.unit.joins.joined_streams import Folded, Streams, random_inputs, rand
 
 from penstock.core.errors import UsageError
 from penstock.core.joins.algebra import JoinState
-from penstock.core.joins.changes import output_changes
+from penstock.core.joins.changes import changes_in_parts
 
 _BATCHES = 5
 
@@ -45,7 +45,10 @@ def test_the_folded_output_is_the_join_of_what_was_read_after_each_micro_batch(
         for _ in range(streams.rng.randint(0, 14)):
             streams.change()
         events = streams.read_some(1.0 if batch == _BATCHES - 1 else 0.7)
-        folded.take(list(output_changes(streams.plan, state.apply(events))))
+        differences = state.apply(events)
+        cut = streams.rng.randint(0, len(differences))
+        tables = [differences.slice(0, cut), differences.slice(cut)]
+        folded.take(list(changes_in_parts(streams.plan, tables, streams.rng.choice([1 << 20, 200]))))
         history += events
         if streams.rng.random() < 0.2:  # it is lost, and made again of what was read
             state = JoinState(len(streams.inputs), streams.plan.optional)

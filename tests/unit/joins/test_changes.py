@@ -6,7 +6,7 @@ import pyarrow as pa
 from tests.unit.joins.joined_streams import table_of
 
 from penstock.core.changes import Op
-from penstock.core.joins.changes import output_changes
+from penstock.core.joins.changes import changes_in_parts
 from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import plan_join
 from penstock.core.joins.rows import encode_stored
@@ -46,10 +46,11 @@ def stored(index: int, image: Joined | None) -> bytes | None:
     return encode_stored(PLAN.inputs[index], rows)[0].as_py()
 
 
-def changes(*pairs: tuple[Joined | None, Joined | None]) -> list[tuple[object, ...]]:
-    """(op, before, after) of each change that differences make."""
+def changes(*pairs: tuple[Joined | None, Joined | None], part_bytes: int = 1 << 20) -> list[tuple[object, ...]]:
+    """(op, before, after) of each change that differences make, which come in two tables."""
     found: list[tuple[object, ...]] = []
-    for part in output_changes(PLAN, differences(*pairs)):
+    table = differences(*pairs)
+    for part in changes_in_parts(PLAN, [table.slice(0, 1), table.slice(1)], part_bytes):
         images = [
             [None] * len(part) if image is None else [tuple(row.values()) for row in image.to_pylist()]
             for image in (part.before, part.after)
@@ -84,3 +85,15 @@ def test_keys_that_two_rows_exchange_are_two_updates() -> None:
 
 def test_nothing_is_no_change() -> None:
     assert changes() == []
+
+
+def test_changes_that_are_told_in_parts_are_those_of_the_whole() -> None:
+    gone = [((k, "a", "b"), None) for k in range(30)]
+    came = [(None, (k, "a", "c")) for k in range(10, 40)]
+    pairs = [*gone, *came]
+
+    in_parts = changes(*pairs, part_bytes=100)
+
+    assert in_parts != changes(*pairs)
+    assert sorted(map(repr, in_parts)) == sorted(map(repr, changes(*pairs)))
+    assert len(in_parts) == 40

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from tests.unit.joins.test_changes import PLAN
 
 from penstock.core.errors import PositionError
 from penstock.core.joins.unreadable import Unreadable, pack_unreadable, split_blocks
-from penstock.links.joins.decode import UNREADABLE_MAX, sort_out
+from penstock.core.tables import TableId
+from penstock.links.joins.decode import UNREADABLE_MAX, JoinDecoder, sort_out
+from penstock.links.joins.spec import JoinJob, JoinStream
 
 FIRST = Unreadable("db.shop.t", 0, 7, b"\xff\x00", "it does not decode")
 OTHER = Unreadable("db.shop.t", 1, 3, b"", "it is empty")
@@ -30,3 +34,13 @@ def test_they_are_told_from_events() -> None:
 def test_so_many_of_them_that_something_else_is_wrong_stop_the_join() -> None:
     with pytest.raises(PositionError, match=r"db.shop.t/0 has a foreign message at offset 7: it and 1000 before it"):
         sort_out([FIRST] * (UNREADABLE_MAX + 1))
+
+
+def test_a_message_in_a_partition_that_was_added_stops_the_join_with_what_to_do() -> None:
+    stream = JoinStream("db", TableId("shop", "t"), "db.shop.t", 1, timelines=(((0, 0),),))
+    decoder = JoinDecoder(JoinJob("joined", PLAN, (stream,), "schemas"), lambda _: "")
+
+    with pytest.raises(PositionError, match=r"topic db.shop.t had 1 partition\(s\) and now has 2") as stopped:
+        list(decoder.decode("db.shop.t", 1, np.array([0]), pa.array([b"any"], pa.binary())))
+
+    assert not stopped.value.retryable

@@ -13,7 +13,7 @@ from penstock.bench.marks import write_mark
 from penstock.core.joins.blocks import pack_events, unpack_differences
 from penstock.embedded.join_kernel import ensure_join_kernel
 from penstock.embedded.unpacked_spark import unpacked_spark_home
-from penstock.spark.join_kernel import BLOCKS, join_blocks, stateful_session
+from penstock.spark.join_kernel import BLOCKS, join_blocks, run_blocks, stateful_session
 from penstock.spark.session import SessionSpec, close_session, open_session
 
 if TYPE_CHECKING:
@@ -57,9 +57,8 @@ def main(folder: Path, inputs: int, files_at_once: int) -> None:
 
     def take(frame: Any, batch: int) -> None:  # noqa: ANN401 - PySpark is imported in spark/ alone
         nonlocal joined, commits
-        blocks: Any = frame.toArrow().column(0)
-        differences = unpack_differences([block.as_py() for block in blocks], inputs)
-        joined += differences["b0"].null_count - differences["a0"].null_count
+        differences = unpack_differences(run_blocks(frame, folder / "differences"), inputs)
+        joined += sum(each["b0"].null_count - each["a0"].null_count for each in differences)
         if not commits:
             write_mark("first", batch)
         commits = batch + 1

@@ -70,7 +70,7 @@ class JoinState:
         self._emptied: dict[int, tuple[int, int]] = {}
 
     def apply(self, events: Sequence[pa.RecordBatch]) -> pa.Table:
-        """Apply one micro-batch of events; return the differences as `blocks.unpack_differences` does.
+        """Apply one micro-batch of events; return the differences, columns as in `blocks.unpack_differences`.
 
         What was applied before does nothing. Events of a part may come in any order.
         """

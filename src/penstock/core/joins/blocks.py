@@ -60,8 +60,8 @@ def _binary(column: Any) -> tuple[npt.NDArray[np.int32], Octets]:  # noqa: ANN40
     return binary_offsets(array), binary_octets(array)
 
 
-def unpack_differences(blocks: Sequence[bytes], inputs: int) -> pa.Table:
-    """The joined rows that changed: columns b0, b1... (each input's row before) and a0, a1... (after).
+def unpack_differences(blocks: Sequence[bytes | memoryview], inputs: int) -> Sequence[pa.Table]:
+    """The joined rows that changed, a table for each block: b0, b1... (inputs' rows before) and a0, a1... (after).
 
     Where the joined row is not there, all of before, or of after, is null; where it is,
     those inputs are that had no match. The first input always has a row. The layout of a
@@ -69,11 +69,10 @@ def unpack_differences(blocks: Sequence[bytes], inputs: int) -> pa.Table:
     """
     names = [f"{when}{index}" for when in "ba" for index in range(inputs)]
     schema = pa.schema([pa.field(name, pa.binary()) for name in names])
-    tables = [_unpack(block, schema) for block in blocks]
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+    return [_unpack(block, schema) for block in blocks]
 
 
-def _unpack(block: bytes, schema: pa.Schema) -> pa.Table:
+def _unpack(block: bytes | memoryview, schema: pa.Schema) -> pa.Table:
     count = int.from_bytes(block[:4], "little")
     at, arrays = 8, []
     for _ in schema.names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -51,9 +52,36 @@ def output_changes(plan: JoinPlan, differences: pa.Table) -> Sequence[OutputRows
     of rows may make a joined row with the same key: what is before and after under
     one key is an update, and nothing where nothing visible changed.
     """
-    n = len(plan.inputs)
-    table = differences.combine_chunks()
-    old, new = (_images(table, [f"{letter}{index}" for index in range(n)]) for letter in "ba")
+    return _changes(plan, _images(plan, differences, "b"), _images(plan, differences, "a"))
+
+
+def changes_in_parts(plan: JoinPlan, differences: Sequence[pa.Table], part_bytes: int) -> Iterator[OutputRows]:
+    """What `output_changes` says of them, a part of all keys at a time where they come to more than `part_bytes`."""
+    if not differences:
+        return
+    count = sum(table.nbytes for table in differences) // part_bytes + 1
+    parts = {letter: [_part_of_each(plan, table, letter, count) for table in differences] for letter in "ba"}
+    for part in range(count):
+        old, new = (
+            pa.concat_tables(
+                _images(plan, table, letter).filter(pa.array(numbers == part))
+                for table, numbers in zip(differences, parts[letter], strict=True)
+            )
+            for letter in "ba"
+        )
+        yield from _changes(plan, old, new)
+
+
+def _part_of_each(plan: JoinPlan, table: pa.Table, letter: str, count: int) -> Integers:
+    """In which of so many parts each joined row is, by its key in the output."""
+    images = _images(plan, table, letter)
+    if count == 1:
+        return np.zeros(len(images), np.int64)
+    keys: Sequence[Any] = _keys(plan, _rows(plan, images)).to_pylist()
+    return np.fromiter((crc32(key) % count for key in keys), np.int64, len(keys))
+
+
+def _changes(plan: JoinPlan, old: pa.Table, new: pa.Table) -> Sequence[OutputRows]:
     before, after = _rows(plan, old), _rows(plan, new)
     at = _find(_keys(plan, after), _keys(plan, before))
     is_update = at >= 0
@@ -72,8 +100,10 @@ def output_changes(plan: JoinPlan, differences: pa.Table) -> Sequence[OutputRows
     return [each for each in found if len(each)]
 
 
-def _images(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    images = table.select(names)
+def _images(plan: JoinPlan, differences: pa.Table, letter: str) -> pa.Table:
+    """The joined rows before ("b") or after ("a"), as each input's bytes."""
+    names = [f"{letter}{index}" for index in range(len(plan.inputs))]
+    images = differences.select(names)
     return images.filter(pc.is_valid(images[names[0]])).rename_columns([str(index) for index in range(len(names))])
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+Block: TypeAlias = "bytes | memoryview"
 
 BUCKET: Final = -1
 """The bucket of their blocks, which the kernel gives back as they are."""
@@ -34,13 +36,13 @@ def pack_unreadable(messages: Sequence[Unreadable]) -> bytes:
     return _MARK + json.dumps(said).encode()
 
 
-def split_blocks(blocks: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[Unreadable]]:
+def split_blocks(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Unreadable]]:
     """The blocks of differences, and the messages of the others in the order of their places."""
     messages = [
         Unreadable(topic, partition, offset, base64.b64decode(value), reason)
         for block in blocks
         if block[:4] == _MARK
-        for topic, partition, offset, value, reason in json.loads(block[4:])
+        for topic, partition, offset, value, reason in json.loads(bytes(block[4:]))
     ]
     differences = [block for block in blocks if block[:4] != _MARK]
     return differences, sorted(messages, key=lambda each: (each.topic, each.partition, each.offset))

@@ -1,12 +1,18 @@
 package io.penstock.join;
 
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoder;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.KeyValueGroupedDataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.TimeMode;
+import scala.reflect.ClassTag$;
 
 /** What Python calls: blocks of events in, blocks of differences out. */
 public final class Kernel {
@@ -28,6 +34,17 @@ public final class Kernel {
           new KeyProcessor(remembered, buckets), TimeMode.None(), OutputMode.Append(), Encoders.row(events.schema()));
     return grouped(byJoinKey).transformWithState(
         new JoinProcessor(inputs, optional, pageBytes), TimeMode.None(), OutputMode.Append(), Encoders.BINARY());
+  }
+
+  /**
+   * Runs a micro-batch of what `join` gave, as foreachBatch has it: its blocks go to files in `folder`, a task each (see
+   * BlockFiles), whose paths it returns. Spark has planned it already; asking `blocks` for its rows would plan once more.
+   */
+  public static List<String> run(Dataset<Row> blocks, String folder) {
+    var execution = ((org.apache.spark.sql.classic.Dataset<Row>) blocks).queryExecution();
+    RDD<InternalRow> rows = execution.logical() instanceof LogicalRDD planned ? planned.rdd() : execution.toRdd();
+    Object files = rows.context().runJob(rows, new BlockFiles(folder), ClassTag$.MODULE$.<String>apply(String.class));
+    return Arrays.stream((String[]) files).filter(file -> !file.isEmpty()).toList();
   }
 
   /** Of each join key and input: how many rows it has and their bytes (Contents.SIZES). `blobs` has the state's keys and values. */

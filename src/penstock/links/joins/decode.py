@@ -17,7 +17,7 @@ from penstock.core.joins.unreadable import Unreadable
 from penstock.core.message_format import decode_rows, schema_ids
 from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
 from penstock.core.timelines import timelines_at
-from penstock.core.topic_fingerprints import foreign_message
+from penstock.core.topic_fingerprints import foreign_message, require_partitions
 from penstock.links.objects.in_order import read_orders
 
 if TYPE_CHECKING:
@@ -50,12 +50,16 @@ class JoinDecoder:
         """Yield the events of messages of one partition, in their order, and those that are no changes of the input.
 
         A tombstone is passed over: a delete came before it. Raises PenstockError for
-        rows that the join's plan does not fit any more.
+        rows that the join's plan does not fit any more, and PositionError for a partition
+        that was added while the join runs.
         """
         if topic == self._job.schemas_topic:
             for offset, value in zip(offsets.tolist(), values.to_pylist(), strict=True):
                 yield from self._announced(offset, read_schema_change(topic, offset, value or b""))
             return
+        for stream in self._job.streams:
+            if stream.topic == topic:
+                require_partitions(topic, len(stream.timelines), max(len(stream.timelines), partition + 1))
         if values.null_count:
             offsets, values = offsets[np.asarray(values.is_valid())], values.drop_null()
         if len(values):

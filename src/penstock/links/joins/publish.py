@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages, RowBatch
-from penstock.core.joins.changes import output_changes
+from penstock.core.joins.changes import changes_in_parts
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.spolts.raw import Letter, RawMessage
 from penstock.links.joins.decode import require_few
 from penstock.links.spolts.publish import letter_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from penstock.core.joins.changes import OutputRows
     from penstock.core.joins.plan import JoinPlan
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from penstock.ports.registry import RegisteredTable
 
 _MESSAGE_ROWS_MAX = 50_000
+_PART_BYTES = 64 << 20
+"""Of differences that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class JoinPublisher:
         self,
         batch: int,
         places: Mapping[tuple[str, int], int],
-        differences: pa.Table,
+        differences: Sequence[pa.Table],
         unreadable: Sequence[Unreadable] = (),
     ) -> int:
         """Commit what a micro-batch makes of the output, which brings it to `places`; return how many changes.
@@ -105,12 +107,18 @@ class JoinPublisher:
         Raises PositionError for more messages that cannot be read than decode.UNREADABLE_MAX.
         """
         require_few(unreadable)
-        changes = output_changes(self._target.plan, differences)
+        changes = changes_in_parts(self._target.plan, differences, _PART_BYTES)
         letters = self.record.letters + len(unreadable)
         record = replace(self.record, batch=batch, places=dict(places), letters=letters)
-        count = sum(len(each) for each in changes)
-        messages = chain(self._messages(changes, batch), self._letters(unreadable))
-        self._publisher.publish(messages, record.to_mapping)
+        count = 0
+
+        def counted() -> Iterator[Messages]:
+            nonlocal count
+            for messages in self._messages(changes, batch):
+                count += len(messages)
+                yield messages
+
+        self._publisher.publish(chain(counted(), self._letters(unreadable)), record.to_mapping)
         self._publisher.settle()
         self.record = record
         return count
@@ -127,7 +135,7 @@ class JoinPublisher:
         ]
         return letter_messages(self._target.letters_topic, letters)
 
-    def _messages(self, changes: Sequence[OutputRows], batch: int) -> Iterator[Messages]:
+    def _messages(self, changes: Iterable[OutputRows], batch: int) -> Iterator[Messages]:
         registered, schema = self._target.registered, self._target.plan.output
         ids = (registered.key_schema_id, registered.value_schema_id)
         table = EncodableTable(self._target.name, "join", schema, *ids)
