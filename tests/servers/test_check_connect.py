@@ -18,7 +18,7 @@ from penstock.config.load import load
 from penstock.core.errors import UsageError
 from penstock.embedded.ports import LOOPBACK, free_port
 from penstock.wiring.open import open_lock
-from penstock.wiring.waiting import wait_for_servers
+from penstock.wiring.waiting import wait_for_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,11 +116,11 @@ def test_a_missing_select_is_told_with_the_grant_to_make(
         grant = f"GRANT SELECT ON `{fresh_database}`.* TO blind"
         blind = CliRunner().invoke(app, ["check", str(config), "--connect"])
         with pytest.raises(UsageError, match="that blind may see") as refused:
-            wait_for_servers(load(config), lambda _: None, wait_seconds=5.0)
+            wait_for_sources(load(config), lambda _: None, wait_seconds=5.0)
         cursor.execute(f"GRANT SELECT ON {fresh_database}.orders TO blind")
         half_blind = CliRunner().invoke(app, ["check", str(config), "--connect"])
         with capture_logs() as logged:
-            wait_for_servers(load(config), lambda _: None, wait_seconds=5.0)
+            wait_for_sources(load(config), lambda _: None, wait_seconds=5.0)
         cursor.execute("DROP USER blind")
 
     assert blind.exit_code == 2, blind.stdout

@@ -51,6 +51,18 @@ def filtered(
         yield connection
 
 
+def test_a_server_that_goes_on_without_a_log_is_warned_of(master: MariadbServer | OracleMysql) -> None:
+    with opened(master) as connection:
+        if isinstance(master, MariadbServer):
+            assert "binlog_error_action" not in {each.subject for each in examine_coverage(connection, None)}
+            return
+        ask(connection, "SET GLOBAL binlog_error_action = 'IGNORE_ERROR'")
+        findings = {each.subject: each for each in examine_coverage(connection, None)}
+        ask(connection, "SET GLOBAL binlog_error_action = 'ABORT_SERVER'")
+
+    assert findings["binlog_error_action"].level == "warning"
+
+
 def test_a_whole_log_is_told_as_that(master: MariadbServer | OracleMysql) -> None:
     with opened(master) as connection:
         findings = examine_coverage(connection, lambda _: True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.request import getproxies_environment
 
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.findings import Finding, examine
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from penstock.config.specs import PipelineSpec
 
+_PROXIED: Final = frozenset({"http", "https", "all"})
+
 
 def look_everywhere(spec: PipelineSpec) -> Iterator[Finding]:
     """Look at this machine, then ask every server that the config names.
@@ -30,6 +33,7 @@ def look_everywhere(spec: PipelineSpec) -> Iterator[Finding]:
     if os.geteuid() == 0:
         hint = "give it a user of its own, who owns `home`, and run this command as that user"
         yield Finding("warning", "user", "this is root, which a pipeline does not need", hint)
+    yield from _proxies()
     yield examine("java", java)
     if spec.joins:
         yield examine("kernel of joins", lambda: str(ensure_join_kernel()))
@@ -41,6 +45,15 @@ def look_everywhere(spec: PipelineSpec) -> Iterator[Finding]:
         for remembered in sorted([*spec.home.glob("*/*port"), *spec.home.glob("trackers/*/*port")]):
             yield examine(f"port of {remembered.parent.name}", partial(_examine_port, remembered))
     yield from examine_pipeline(spec)
+
+
+def _proxies() -> Iterator[Finding]:
+    """What the environment says of proxies: it is the reason where an object store or a registry is not reached."""
+    found = {name: address for name, address in getproxies_environment().items() if name in _PROXIED}
+    if found:
+        listed = ", ".join(f"{name}_proxy" for name in sorted(found))
+        message = f"{listed} of the environment lead HTTP through a proxy, but for requests to this machine"
+        yield Finding("ok", "proxies", message)
 
 
 def _is_running(spec: PipelineSpec) -> bool:

@@ -16,7 +16,7 @@ class SourceStatus:
 
     `oldest_ahead_ms` is when the first change that was not carried yet was logged, 0 if
     there is none. All is None that could not be asked: `unanswered` says why then,
-    and `hint` what to do.
+    and `hint` what to do. `incomplete` has why the log may lack changes, each with what to do.
     """
 
     source: str
@@ -27,3 +27,4 @@ class SourceStatus:
     retention: Retention | None = None
     unanswered: str = ""
     hint: str = ""
+    incomplete: tuple[tuple[str, str], ...] = ()

@@ -115,6 +115,8 @@ def _source_problems(sources: Sequence[SourceStatus]) -> Iterator[Problem]:
         if source.unanswered:
             text = f"could not be asked how far its log reaches: {source.unanswered}"
             yield Problem("warning", source.source, text, source.hint)
+        for text, hint in source.incomplete:
+            yield Problem("warning", source.source, f"its log may lack changes: {text}", hint)
         if source.retention is not None and source.retention.level != "ok":
             yield Problem(source.retention.level, source.source, source.retention.text, source.retention.hint)
 

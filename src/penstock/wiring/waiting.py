@@ -31,14 +31,13 @@ _ASK_SECONDS = 5.0
 
 
 def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS) -> None:
-    """Return when Kafka, the Schematizer and every source answer and the sources are fit.
+    """Return when Kafka and the Schematizer answer.
 
     Says through `say` what it waits for. Raises UnavailableError when one does not
     answer within `wait_seconds` and UsageError when one is not fit.
     """
     wait_for_answer(partial(_ask_kafka, spec), say, wait_seconds)
     wait_for_answer(partial(_ask_schematizer, spec), say, wait_seconds)
-    wait_for_sources(spec, say, wait_seconds)
 
 
 def wait_for_sources(spec: PipelineSpec, say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS) -> None:

@@ -34,6 +34,7 @@ def test_servers_that_answer_are_not_waited_for(make_case: Callable[..., Pipelin
     case.write("CREATE TABLE t (id INT PRIMARY KEY)")
     said: list[str] = []
 
+    waiting.wait_for_sources(case.spec, said.append)
     waiting.wait_for_servers(case.spec, said.append)
 
     assert said == []

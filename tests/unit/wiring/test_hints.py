@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.ports.source_status import SourceStatus
 from penstock.ports.state import LinkProgress, TableProgress
 from penstock.wiring.health import find_problems
 from penstock.wiring.pipeline_status import PipelineStatus
@@ -77,3 +78,13 @@ def test_a_file_in_a_hint_that_is_no_commands_stays() -> None:
     assert hints("pid 7", _LINK, table(_LOCKED, "say tls: {ca: FILE}")) == [
         "say tls: {ca: FILE}; then it goes on by itself"
     ]
+
+
+def test_a_log_that_may_lack_changes_is_told() -> None:
+    source = SourceStatus("shopdb", None, incomplete=(("binlog_do_db: it is kept", "take it out"),))
+    status = PipelineStatus("pid 7", [_LINK], (), now_ms=2_000, sources=[source])
+
+    (found,) = [each for each in find_problems(status, "shop.yaml") if each.subject == "shopdb"]
+
+    assert (found.level, found.text) == ("warning", "its log may lack changes: binlog_do_db: it is kept")
+    assert found.hint == "take it out"

@@ -38,7 +38,7 @@ def examine_coverage(connection: pymysql.Connection, wanted: Callable[[TableId],
 
     Raises UnavailableError, and UnfitServerError where we may not even ask.
     """
-    return [*_replica_findings(connection), *_filter_findings(connection, wanted)]
+    return [*_replica_findings(connection), *_filter_findings(connection, wanted), *_error_findings(connection)]
 
 
 def require_whole_log(connection: pymysql.Connection, wanted: Callable[[TableId], bool]) -> None:
@@ -94,6 +94,18 @@ def _filter_findings(connection: pymysql.Connection, wanted: Callable[[TableId],
             return [Finding("error", name, f"it is {listed}, so changes of {tables} are not logged", hint)]
         message = f"it is {listed}: an ALTER TABLE is logged, or not, by the database that its session used"
         return [Finding("warning", name, message, hint)]
+    return []
+
+
+def _error_findings(connection: pymysql.Connection) -> Sequence[Finding]:
+    """MySQL may go on without a log where it cannot write it; MariaDB has no such setting.
+
+    Source: MySQL Reference Manual, "Binary Logging Options and Variables", binlog_error_action.
+    """
+    for name, value in ask(connection, "SHOW GLOBAL VARIABLES LIKE 'binlog_error_action'"):
+        if value != "ABORT_SERVER":
+            message = f"it is {value}: where the server cannot write its log, it goes on without one"
+            return [Finding("warning", str(name), message, f"set {name}=ABORT_SERVER {_IN_FILE}")]
     return []
 
 
