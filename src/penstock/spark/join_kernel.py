@@ -73,7 +73,7 @@ def run_blocks(frame: DataFrame, folder: Path) -> list[memoryview]:
     session: Any = frame.sparkSession
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        files = session._jvm.io.penstock.join.Kernel.run(frame._jdf, str(folder))  # noqa: SLF001 - as above
+        files = session._jvm.io.penstock.join.Kernel.run(frame._jdf, str(folder.absolute()))  # noqa: SLF001 - as above
         return [block for file in files for block in _blocks(Path(file))]
     finally:
         # What is mapped stays until nobody looks at it.
