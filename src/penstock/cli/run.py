@@ -53,11 +53,13 @@ def run(
     for good. Whatever ends it, the next run goes on from the targets' positions.
     """
     from penstock.cli.beginning_again import begin_again  # noqa: PLC0415 - --help must not wait for Spark
+    from penstock.cli.ending import ending_in_time  # noqa: PLC0415
     from penstock.core.errors import SparkLostError  # noqa: PLC0415
 
     environment = dict(os.environ)
     try:
-        _run(file, environment, once=once, only=only, standby=standby)
+        with ending_in_time():
+            _run(file, environment, once=once, only=only, standby=standby)
     except SparkLostError as error:
         begin_again(error, environment)
 
