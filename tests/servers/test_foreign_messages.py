@@ -73,6 +73,10 @@ def test_a_foreign_message_stops_its_table_alone_until_a_full_refresh(chain: Cha
     else:
         assert said(chain) == {f"{link}, {chain.name}.orders": foreign for link in ("objects", chain.source)}
 
+    audited = {table.rpartition(".")[2]: found for table, found in audits(chain, 3).items()}
+    assert audited["others"]["state"] == "equal"
+    assert (audited["orders"]["state"], "--full-refresh" in audited["orders"]["why"]) == ("failed", True)
+
     ask_for_snapshots(chain.spec, [f"{chain.name}.orders"], SnapshotOptions(full_refresh=True))
     chain.carry()
     chain.write("UPDATE orders SET customer = 'last' WHERE id = 10")
@@ -81,7 +85,7 @@ def test_a_foreign_message_stops_its_table_alone_until_a_full_refresh(chain: Cha
 
     assert said(chain) == {}
     assert chain.query("SELECT count(*), count(*) FILTER (customer = 'last') FROM {schema}.orders") == [(49, 1)]
-    found = audit_of_stages(chain)
+    (found,) = [each for table, each in audits(chain, 0).items() if table.endswith("orders")]
     assert (found["state"], found["score"], found["source_rows"]) == ("equal", 1, 49)
     assert {each["stage"]: each["state"] for each in found["stages"]["audited"]} == {"topic": "equal", "files": "equal"}
 
@@ -90,15 +94,16 @@ def said(chain: Chain) -> dict[str, str]:
     """What `penstock status` tells of tables: who of the two that read topics stopped which, and why."""
     found = {}
     for problem in find_problems(chain.status(), str(chain.file)):
-        if ", " in problem.subject:
+        if problem.subject.partition(", ")[0] in {"objects", chain.source}:
             assert f"penstock snapshot {chain.file} {chain.name}.orders --full-refresh" in problem.hint
             found[problem.subject] = problem.text.partition(":")[0]
     return found
 
 
-def audit_of_stages(chain: Chain) -> dict[str, Any]:
-    chain.file.write_text(f"{chain.file.read_text()}audits:\n  - {{source: {chain.source}, sink: wh}}\n")
+def audits(chain: Chain, exit_code: int) -> dict[str, Any]:
+    """What an audit by stages tells of each table."""
+    text = chain.file.read_text().partition("audits:")[0]
+    chain.file.write_text(f"{text}audits:\n  - {{source: {chain.source}, sink: wh, wait_seconds: 5}}\n")
     result = CliRunner().invoke(app, [str(chain.file), "--stages", "--json"])
-    assert result.exit_code == 0, result.output
-    (table,) = [each for each in json.loads(result.stdout)["tables"] if each["table"].endswith("orders")]
-    return dict(table)
+    assert result.exit_code == exit_code, result.output
+    return {str(each["table"]): each for each in json.loads(result.stdout)["tables"]}

@@ -79,7 +79,7 @@ class SchemaChange:
         # What older releases read.
         if self.format == "avro":
             del fields["format"]
-        if not self.begins:
+        if not any(self.begins):
             del fields["begins"]
         return json.dumps(fields).encode()
 

@@ -11,18 +11,21 @@ from dataclasses import dataclass
 _POLL_SECONDS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KeptChild:
     """Known by its number alone, which stays its own until we have asked for its exit status."""
 
     pid: int
+    _has_ended: bool = False
 
     def alive(self) -> bool:
         """Whether it is our child, and runs."""
-        try:
-            return os.waitpid(self.pid, os.WNOHANG) == (0, 0)
-        except ChildProcessError:
-            return False
+        if not self._has_ended:
+            try:
+                self._has_ended = os.waitpid(self.pid, os.WNOHANG) != (0, 0)
+            except ChildProcessError:
+                self._has_ended = True
+        return not self._has_ended
 
     def stop(self, wait_seconds: float) -> None:
         """Ask it to end, wait up to `wait_seconds`, then kill it. Safe to call twice."""

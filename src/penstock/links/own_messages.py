@@ -14,6 +14,7 @@ from penstock.core.message_format import decode_changes, schema_ids
 from penstock.core.positions import file_number
 from penstock.core.publication import CaptureRecord
 from penstock.core.schema_changes import SchemaChange
+from penstock.core.timelines import TimelineBegan
 from penstock.core.topic_fingerprints import PARSE_ERRORS
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 
 
 class CaptureMessages:
-    """What the capture of one source writes: changes, and schema-change events in a topic that all captures share."""
+    """What the capture of one source writes: changes, and what it tells of them in topics that all captures share."""
 
     def __init__(
         self,
         source: str,
         schemas_topic: str,
+        timelines_topic: str,
         large_folder: str,
         value_schema: Callable[[int], str],
         message_format: MessageFormat,
@@ -41,21 +43,24 @@ class CaptureMessages:
         self._large_folder = large_folder
         self._source = source
         self._has_tombstones = message_format == "json"
-        self._schemas_topic = schemas_topic
+        self._told: dict[str, tuple[Callable[[bytes], object], str]] = {
+            schemas_topic: (SchemaChange.from_json, "schema-change event"),
+            timelines_topic: (TimelineBegan.from_json, "timeline"),
+        }
         self._value_schema = value_schema
 
     def is_shared(self, topic: str) -> bool:
         """See ports/publisher.MessageCheck."""
-        return topic == self._schemas_topic
+        return topic in self._told
 
     def is_of_one_table(self, topic: str) -> bool:
         """See ports/publisher.MessageCheck."""
-        return topic != self._schemas_topic
+        return not self.is_shared(topic)
 
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:
         """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""
-        if topic == self._schemas_topic:
-            return _json_fault(value, SchemaChange.from_json, "schema-change event")
+        if topic in self._told:
+            return _json_fault(value, *self._told[topic])
         if value is None and self._has_tombstones:
             return ""
         if value is not None and is_large(value):

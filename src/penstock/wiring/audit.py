@@ -23,6 +23,7 @@ from penstock.wiring.audit_stages import StageAudits
 from penstock.wiring.audited_link import AuditedLink, treatments, with_masks
 from penstock.wiring.audited_target import open_target
 from penstock.wiring.capture_kinds import capture_kind
+from penstock.wiring.open import OBJECTS_LINK
 from penstock.wiring.pipeline_status import read_status
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     target, state = open_target(spec, link, stack)
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))
     status = read_status(spec)
-    mine = {link.name, link.source}
+    mine = {link.name, link.source, OBJECTS_LINK}
     stopped = {each.table: _why_stopped(each) for each in status.tables if each.error and each.link in mine}
     pace = Pace(ends_at, audit.partitions_per_second)
     return AuditedLink(spec, audit, link, source, target, state, progress, stopped, pace)

@@ -47,7 +47,8 @@ class LinkProgress:
         if stage == "topic":
             return ""
         self._announced.read()
-        ends = self._log.ends([place for places in self._announced.by_table().values() for place in places])
+        tables = self._announced.by_table(ObjectsRecord())
+        ends = self._log.ends([place for places in tables.values() for place in places])
         if not self._wait(lambda: self._is_in_files(ends), deadline):
             return f"what was captured before {position} was not in files in {seconds:g} s"
         if stage == "files":
@@ -74,8 +75,10 @@ class LinkProgress:
 
     def _is_in_files(self, ends: Mapping[tuple[str, int], int]) -> bool:
         record = committed_position(self._spec, self._log, OBJECTS_LINK)
-        places = {} if record is None else ObjectsRecord.from_mapping(record).places
-        return all(end == 0 or places.get(place, (0, 0))[1] >= end for place, end in ends.items())
+        found = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
+        # What is not read into files is waited for by nobody: its table is told as stopped.
+        read = {place for places in self._announced.by_table(found).values() for place in places}
+        return all(found.places.get(place, (0, 0))[1] >= end for place, end in ends.items() if place in read)
 
     def _is_loaded(self, end: int) -> bool:
         """Whether nothing of the link lies before `end` that the target has not: other sources' batches may."""

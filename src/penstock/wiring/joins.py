@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from penstock.ports.registry import Registry
 
 _UPGRADE_ROW = 1 << 30
+_PUBLISHING_SECONDS = 900.0
+"""A micro-batch of many millions of differences is told in one transaction: the most that brokers grant by default."""
 """Announcements of upgrades stand behind so many rows of a micro-batch, more than one can have."""
 
 
@@ -194,7 +196,7 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
         if next_record.batch == NO_BATCH and not _offsets(checkpoint_of(spec, name, next_record.generation)):
             _require_whole(log, job, partitions)
         target = registry.register(name, job.plan.output)
-        publisher = open_publisher(spec, name, epoch, log=log)
+        publisher = open_publisher(spec, name, epoch, _PUBLISHING_SECONDS, log)
         failed = opened.enter_context(ExitStack())
         failed.callback(publisher.close)
         letters = letters_topic(spec.pipeline, name)

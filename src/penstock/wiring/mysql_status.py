@@ -38,7 +38,8 @@ def read_source_status(source: MysqlSourceSpec, position: Position | None) -> So
         try:
             require_known(connection, place)
         except (LogError, PositionError) as error:
-            return SourceStatus(source.name, place, end, unanswered=error.message, hint=error.hint)
+            told = error.message, error.hint, incomplete
+            return SourceStatus(source.name, place, end, None, None, None, *told)
         behind = bytes_between(place, end, kept.files)
     oldest = oldest_ahead_ms(server, place) if behind else 0
     return SourceStatus(source.name, place, end, behind, oldest, retention, incomplete=incomplete)

@@ -161,7 +161,8 @@ def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
     if link in {join.name for join in spec.joins}:
         return JoinMessages(link, schema_changes_topic(spec), letters_topic(spec.pipeline, link), value_schema)
     folder = large_folder(spec.pipeline, link)
-    return CaptureMessages(link, schema_changes_topic(spec), folder, value_schema, spec.source(link).format)
+    told = schema_changes_topic(spec), failovers_topic(spec)
+    return CaptureMessages(link, *told, folder, value_schema, spec.source(link).format)
 
 
 def open_topic_log(spec: PipelineSpec) -> TopicReader:

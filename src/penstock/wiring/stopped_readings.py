@@ -29,18 +29,23 @@ class StoppedReadings:
 
     def tell(self, record: ObjectsRecord) -> None:
         """Tell what has changed; a table that `tables` leaves out by now waits for nobody."""
-        stopped = {why.table: why for why in record.stopped.values() if self._is_wanted(why)}
+        stopped = {why.table: (_error(why), why.hint) for why in record.stopped.values() if self._is_wanted(why)}
         if self._told is None:
             self._told = dict(self._state.stopped_tables(self._link))
         for table in self._told.keys() - stopped.keys():
             self._state.resume_table(self._link, table)
             del self._told[table]
-        for table, why in stopped.items():
-            if self._told.get(table) != why.error:
-                self._state.stop_table(self._link, table, why.error, why.hint, time.time_ns() // 1_000_000)
-                self._told[table] = why.error
-                _log.error("table stopped", link=self._link, table=table, error=why.error, hint=why.hint)
+        for table, (error, hint) in stopped.items():
+            if self._told.get(table) != error:
+                self._state.stop_table(self._link, table, error, hint, time.time_ns() // 1_000_000)
+                self._told[table] = error
+                _log.error("table stopped", link=self._link, table=table, error=error, hint=hint)
 
     def _is_wanted(self, why: StoppedReading) -> bool:
         sources = {source.name: source for source in self._spec.sources}
         return why.source in sources and sources[why.source].patterns.matches(TableId.parse(why.table))
+
+
+def _error(why: StoppedReading) -> str:
+    went = f"table {why.table} was dropped or got another name after it had stopped: "
+    return went + why.error if why.is_gone else why.error

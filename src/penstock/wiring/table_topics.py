@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.config.specs import PipelineSpec
+    from penstock.links.objects.record import ObjectsRecord
     from penstock.ports.topics import TopicLog
 
 Partition: TypeAlias = tuple[str, int]
@@ -48,9 +49,10 @@ class TableTopics:
         topics = list(self._partitions.get((source, table), {}).values())
         return topics[-1] if topics else ()
 
-    def by_table(self) -> Mapping[str, Sequence[Partition]]:
-        """The partitions of every topic that each table had."""
+    def by_table(self, record: ObjectsRecord) -> Mapping[str, Sequence[Partition]]:
+        """The partitions of every topic that each table had, as far as they are read into files behind `record`."""
         found: dict[str, list[Partition]] = {}
-        for (_, table), topics in self._partitions.items():
-            found.setdefault(table, []).extend(place for places in topics.values() for place in places)
+        for (source, table), topics in self._partitions.items():
+            read = [places for topic, places in topics.items() if record.reads(source, table, topic)]
+            found.setdefault(table, []).extend(place for places in read for place in places)
         return found

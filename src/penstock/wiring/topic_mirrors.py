@@ -33,7 +33,7 @@ class ObjectsMirror(KafkaMirror):
         # What is announced after the record was read may be ahead of it, but is never taken for carried.
         self._read_record()
         self._announced.read()
-        by_table = self._announced.by_table()
+        by_table = self._announced.by_table(self._record)
         read_to = {place: read for place, (_, read) in self._record.places.items()}
         ends = self._topics.ends([place for places in by_table.values() for place in places])
         ahead = {place: max(0, end - read_to.get(place, 0)) for place, end in ends.items()}

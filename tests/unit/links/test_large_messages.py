@@ -128,8 +128,8 @@ def test_what_stands_for_a_large_message_is_never_taken_for_a_change(store: Obje
 def test_a_capture_knows_the_large_messages_of_its_own_from_those_of_others(store: Objects) -> None:
     (value,) = topics(store, [(frame(1) + b"large", True)]).values[PLACE]
 
-    ours = CaptureMessages("src", "schemas", "shop/large-messages/src", str, "avro")
-    theirs = CaptureMessages("src", "schemas", "other/large-messages/src", str, "avro")
+    ours = CaptureMessages("src", "schemas", "timelines", "shop/large-messages/src", str, "avro")
+    theirs = CaptureMessages("src", "schemas", "timelines", "other/large-messages/src", str, "avro")
 
     assert ours.fault(PLACE[0], value, {}) == ""
     assert "it is at shop/large-messages/src/" in theirs.fault(PLACE[0], value, {})

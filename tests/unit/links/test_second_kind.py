@@ -165,7 +165,7 @@ def test_a_message_behind_a_position_in_a_wal_is_none_of_ours(
 ) -> None:
     test_a_source_of_another_kind_is_published_with_its_own_positions(publisher, 1000, format_)
     check, message = (
-        CaptureMessages("pg", "schemas", "shop/large-messages/pg", lambda _: value_schema(USERS), format_),
+        CaptureMessages("pg", "schemas", "timelines", "shop/large-messages/pg", lambda _: value_schema(USERS), format_),
         publisher.committed[-1],
     )
 

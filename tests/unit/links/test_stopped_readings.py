@@ -80,7 +80,7 @@ def test_a_table_that_gets_the_rows_of_a_stopped_one_stops_until_it_begins_anew(
     )
 
     assert stopped(renamed) == ["shop.t", "shop.u"]
-    assert "shop.t was dropped or got another name" in renamed.stopped["t", 0].error
+    assert (renamed.stopped["t", 0].is_gone, "leave it out" in renamed.stopped["t", 0].hint) == (True, True)
     assert "it got the rows of shop.t" in renamed.stopped["u", 0].error
     assert "penstock snapshot FILE shop.u --full-refresh" in renamed.stopped["u", 0].hint
     anew = stop_and_resume(renamed, [], [event("u", "u", SchemaChangeKind.CREATE, begins=(9, 9))])
@@ -90,8 +90,7 @@ def test_a_table_that_gets_the_rows_of_a_stopped_one_stops_until_it_begins_anew(
 def test_a_stopped_table_that_is_dropped_is_told_as_such_until_one_of_its_name_begins() -> None:
     dropped = stop_and_resume(_STOPPED, [], [event("t", "t", SchemaChangeKind.DROP)])
 
-    assert "was dropped or got another name" in dropped.stopped["t", 0].error
-    assert "leave it out" in dropped.stopped["t", 0].hint
+    assert (dropped.stopped["t", 0].is_gone, "leave it out" in dropped.stopped["t", 0].hint) == (True, True)
     anew = stop_and_resume(dropped, [], [event("t", "t", SchemaChangeKind.CREATE, begins=(12, 25))])
     assert stopped(anew) == []
 
@@ -104,3 +103,25 @@ def test_stopped_tables_that_change_names_both_stop() -> None:
 
     assert stopped(swapped) == ["shop.t", "shop.u"]
     assert swapped.stopped["t", 0] == _STOPPED.stopped["t", 0]
+
+
+def test_a_table_that_gets_the_name_of_one_that_went_stays_stopped_and_can_be_brought_back() -> None:
+    dropped = stop_and_resume(_STOPPED, [], [event("t", "t", SchemaChangeKind.DROP)])
+    renamed = stop_and_resume(dropped, [], [event("t", "t", SchemaChangeKind.RENAME, Move("shop.c", "shop.t", 2))])
+
+    assert renamed == _STOPPED
+
+
+def test_a_beginning_from_before_the_message_lets_nothing_go_on() -> None:
+    began = event("t", "t", SchemaChangeKind.CREATE)
+    stop = RangeWritten(TopicRange("db", "shop.t", "t", 0, 5, 5, 9, ()), 7, (), 0, _FOREIGN)
+
+    assert stop_and_resume(ObjectsRecord(places=_READ), [stop], [began]) == _STOPPED
+    assert stop_and_resume(_STOPPED, [], [replace(began, begins=(7, 25))]) == _STOPPED
+
+
+def test_nothing_of_a_stopped_table_or_of_a_topic_that_was_left_is_read() -> None:
+    anew = stop_and_resume(_STOPPED, [], [event("t", "t2", SchemaChangeKind.CREATE)])
+
+    assert [_STOPPED.reads("db", table, topic) for table, topic in (("shop.t", "t"), ("shop.u", "u"))] == [False, True]
+    assert [anew.reads("db", "shop.t", topic) for topic in ("t", "t2")] == [False, True]

@@ -98,7 +98,7 @@ class TopicStage:
                     todo[place] = (fetched.offsets[-1] + 1, todo[place][1])
             # What was not left for its size was read to its end, where only markers of transactions may stand.
             todo = {place: limits for place, limits in todo.items() if sizes[place] >= _BYTES_AT_ONCE}
-        self._next |= ends
+        self._next |= {place: max(end, self._next.get(place, 0)) for place, end in ends.items()}
 
     def _fold(self, place: tuple[str, int], fetched: Fetched) -> None:
         """Fold messages that were fetched together.

@@ -105,6 +105,7 @@ class OpenCapture:
             )
         if server and record.server not in {"", server}:
             raise _another_server(parts.table_catalog.source, record, server)
+        stopped = _with_foreign(parts, record)
         # Behind a slice that has passed the token on, nobody is in the middle of a statement.
         is_passed_on = publish_token is not None and publish_token.number > 0
         has_tracker = not is_passed_on or parts.statements.is_half_done()
@@ -113,31 +114,20 @@ class OpenCapture:
             parts.statements.take_over()
         if has_tracker and parts.statements.is_half_done():
             # As before a replay: only whoever still has the link can commit, and may undo what others began.
-            parts.publisher.publish((), replace(record, rows={}, publish_token=publish_token).to_mapping)
+            taken = replace(record, rows={}, publish_token=publish_token, stopped=stopped)
+            parts.publisher.publish((), taken.to_mapping)
             parts.statements.recover(record.position)
         known = server or record.server
-        stopped = dict(record.stopped)
         capture = cls(parts, epoch, record.position, record.timestamp_ms, stopped, known, publish_token, has_tracker)
         capture.snapshots, capture.refreshes = dict(record.snapshots), record.refreshes
         capture.rereads = dict(record.rereads)
-        capture._stop_foreign()
+        capture.found_foreign = stopped.keys() != record.stopped.keys()
         if record.epoch < epoch:
             # Once for each instance: nobody but we and those before us may have touched the tracker.
             parts.table_catalog.require_tracker(capture.stopped)
+        if record.epoch < epoch or capture.found_foreign:
             capture.advance(record.position)
         return capture
-
-    def _stop_foreign(self) -> None:
-        """Stop the tables to whose topics somebody else has written, and commit that before anything else."""
-        topics = {each.topic: str(each.table) for each in self.parts.table_catalog.announced()}
-        for topic, error in self.parts.publisher.take_foreign().items():
-            # Nobody reads a topic on that a table had before, or one of a table that has ended.
-            if (table := topics.get(topic)) is not None:
-                why = StoppedTable(str(self.position), error.message, bring_back(table))
-                self.stopped.setdefault(table, why)
-                self.found_foreign = True
-        if self.found_foreign:
-            self.advance(self.position)
 
     def publish(self, publication: Publication) -> None:
         """Commit a publication that begins where we stand."""
@@ -256,6 +246,19 @@ def _another_server(source: str, record: CaptureRecord, server: str) -> LogError
         f"penstock failover FILE {source} --to HOST:PORT"
     )
     return LogError(message, hint)
+
+
+def _with_foreign(parts: CaptureParts, record: CaptureRecord) -> dict[str, StoppedTable]:
+    """Return the tables that have stopped by `record`, with those to whose topics somebody else has written since.
+
+    Whatever is committed next has to have them.
+    """
+    topics = {each.topic: str(each.table) for each in parts.table_catalog.announced()}
+    # Nobody reads a topic on that a table had before, or one of a table that has ended.
+    found = {topics[topic]: why for topic, why in parts.publisher.take_foreign().items() if topic in topics}
+    place = str(record.position)
+    new = {table: StoppedTable(place, error.message, bring_back(table)) for table, error in found.items()}
+    return {**new, **record.stopped}
 
 
 def committed_record(publisher: Publisher) -> CaptureRecord | None:

@@ -131,7 +131,7 @@ class ObjectsPlanner:
 
     def starts(self, record: ObjectsRecord) -> Mapping[tuple[str, int], int]:
         """Behind what of each (topic, partition) something is new to a plan from `record`."""
-        read = [a for topic, a in self._topics().items() if _is_read(record, topic, a)]
+        read = [a for topic, a in self._topics().items() if record.reads(a.source, str(a.table), topic)]
         topics = {(a.topic, number) for a in read for number in range(a.partitions)}
         tables = {place: record.places.get(place, (0, 0))[1] for place in topics}
         return {(self._schemas_topic, 0): self._read_to, (self._timelines_topic, 0): self._timelines_read_to, **tables}
@@ -165,12 +165,12 @@ class ObjectsPlanner:
 
     def _ranges(self, record: ObjectsRecord, ends: Mapping[tuple[str, int], int]) -> list[TopicRange]:
         """Plan the ranges; nothing of a topic that follows one which they do not read to its end."""
-        topics, cuts = self._topics(), self._cuts()
+        topics, cuts, begins = self._topics(), self._cuts(), self._begins()
         ranges: list[TopicRange] = []
         behind: set[str] = set()
         for topic in sorted(topics, key=lambda name: (_generation(name, topics), name)):
             schema_change = topics[topic]
-            if not _is_read(record, topic, schema_change):
+            if not record.reads(schema_change.source, str(schema_change.table), topic):
                 continue
             if schema_change.follows in behind:
                 behind.add(topic)
@@ -178,6 +178,9 @@ class ObjectsPlanner:
             table = (schema_change.source, str(schema_change.table))
             for partition in range(schema_change.partitions):
                 batched, start = record.places.get((topic, partition), (0, 0))
+                if start == begins.get((topic, partition)) and ends.get((topic, partition), 0) < start:
+                    # Before the table's new beginning somebody's transaction is not decided yet.
+                    continue
                 require_place(topic, partition, start, ends.get((topic, partition)))
                 last = ends.get((topic, partition), 0)
                 end = min(last, start + _RANGE_OFFSETS_MAX)
@@ -201,17 +204,16 @@ class ObjectsPlanner:
             [timeline for timeline in self._timelines if timeline.source == source], topic, partition, first
         )
 
+    def _begins(self) -> Mapping[tuple[str, int], int]:
+        """Where each (topic, partition) ended when its table began anew for the last time."""
+        return {(a.topic, partition): end for _, a in self._schema_changes for partition, end in enumerate(a.begins)}
+
     def _cuts(self) -> Mapping[tuple[str, str], list[Order]]:
         """Where each (source, table) was announced."""
         cuts: dict[tuple[str, str], list[Order]] = defaultdict(list)
         for _, schema_change in self._schema_changes:
             cuts[schema_change.source, str(schema_change.table)].append(schema_change.order)
         return cuts
-
-
-def _is_read(record: ObjectsRecord, topic: str, newest: SchemaChange) -> bool:
-    """Whether anything of a topic is planned; `newest` is its newest schema-change event."""
-    return topic not in record.left and (newest.source, str(newest.table)) not in record.stopped_tables()
 
 
 def _generation(topic: str, topics: Mapping[str, SchemaChange]) -> int:

@@ -14,12 +14,18 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class StoppedReading:
-    """Nothing more of the `table` of `source` is read, until it begins anew: why, and what to do."""
+    """Nothing more of the `table` of `source` is read, until it begins anew: why, and what to do.
+
+    `offset` is that of the message that cannot be read, -1 where another table's was. `is_gone`
+    says that the table was dropped, or got another name, since.
+    """
 
     source: str
     table: str
     error: str
     hint: str
+    offset: int = -1
+    is_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,10 @@ class ObjectsRecord:
     deleted_to: int = 0
     stopped: Mapping[tuple[str, int], StoppedReading] = field(default_factory=dict)
     left: tuple[str, ...] = ()
+
+    def reads(self, source: str, table: str, topic: str) -> bool:
+        """Whether messages in a topic of a table are read: neither is it stopped, nor has it begun anew elsewhere."""
+        return topic not in self.left and not any((w.source, w.table) == (source, table) for w in self.stopped.values())
 
     def stopped_tables(self) -> Mapping[tuple[str, str], StoppedReading]:
         """Why each (source, table) is not read."""

@@ -29,42 +29,54 @@ if TYPE_CHECKING:
 def stop_and_resume(
     record: ObjectsRecord, written: Iterable[RangeWritten], schema_changes: Sequence[SchemaChange]
 ) -> ObjectsRecord:
-    """Return `record`, behind what is `written` and those schema-change events, with the tables that stop and go on."""
-    for part in written:
-        if part.stopped is not None:
-            why = StoppedReading(part.range.source, part.range.table, part.stopped.message, part.stopped.hint)
-            record = replace(record, stopped={**record.stopped, part.stopped.place: why})
+    """Return `record`, behind those schema-change events and what is `written`, with the tables that stop and go on.
+
+    What is passed on together with a message that ends the reading lies before it.
+    """
     for _, statement in groupby(schema_changes, key=lambda told: (told.source, told.order)):
         before = record.stopped_tables()
         for schema_change in statement if before else ():
-            if schema_change.begins:
-                record = _begin_anew(record, schema_change)
-            elif schema_change.kind is SchemaChangeKind.RENAME:
-                record = _move(record, schema_change, before)
-            elif schema_change.kind is SchemaChangeKind.DROP:
-                record = _end(record, before.get((schema_change.source, str(schema_change.table))))
+            match schema_change.kind:
+                case SchemaChangeKind.CREATE:
+                    record = _begin_anew(record, schema_change)
+                case SchemaChangeKind.RENAME:
+                    record = _move(record, schema_change, before)
+                case SchemaChangeKind.DROP:
+                    record = _end(record, before.get((schema_change.source, str(schema_change.table))))
+    for part in written:
+        if (error := part.stopped) is not None:
+            why = StoppedReading(part.range.source, part.range.table, error.message, error.hint, error.offset)
+            record = replace(record, stopped={**record.stopped, error.place: why})
     return record
 
 
 def _begin_anew(record: ObjectsRecord, schema_change: SchemaChange) -> ObjectsRecord:
     """Go on behind all that the topic had; other topics that the table had before are read no more."""
     table, topic = (schema_change.source, str(schema_change.table)), schema_change.topic
-    if table not in record.stopped_tables():
+    mine = {place: why for place, why in record.stopped.items() if (why.source, why.table) == table}
+    ends = dict(enumerate(schema_change.begins))
+    # An event that waited for others may be from before the message.
+    if not mine or any(place[0] == topic and why.offset >= ends.get(place[1], 0) for place, why in mine.items()):
         return record
     places = dict(record.places)
-    for partition, end in enumerate(schema_change.begins):
+    for partition, end in ends.items():
         batched, read = places.get((topic, partition), (0, 0))
         places[topic, partition] = (batched, max(read, end))
-    stopped = {place: why for place, why in record.stopped.items() if (why.source, why.table) != table}
-    left = {*record.left, *(place[0] for place in record.stopped.keys() - stopped.keys())} - {topic}
+    stopped = {place: why for place, why in record.stopped.items() if place not in mine}
+    left = {*record.left, *(place[0] for place in mine)} - {topic}
     return replace(record, places=places, stopped=stopped, left=tuple(sorted(left)))
 
 
 def _move(
     record: ObjectsRecord, schema_change: SchemaChange, before: Mapping[tuple[str, str], StoppedReading]
 ) -> ObjectsRecord:
-    """Stop the table if it got the rows of one that was stopped `before` the statement; tell what became of that."""
+    """Stop the table if it got the rows of one that was stopped `before` the statement; tell what became of that.
+
+    A table that gets the name of one that had stopped has its topic, too, and stays stopped.
+    """
     table = str(schema_change.table)
+    if (why := before.get((schema_change.source, table))) is not None:
+        record = _told(record, why, replace(why, is_gone=False, hint=bring_back(table)))
     for move in schema_change.moves:
         why = before.get((schema_change.source, move.origin))
         if move.table == table and why is not None:
@@ -78,8 +90,8 @@ def _move(
 
 def _end(record: ObjectsRecord, why: StoppedReading | None) -> ObjectsRecord:
     """Tell of a stopped table that it was dropped, or got another name: there is nothing to bring back."""
-    if why is None:
-        return record
-    error = f"table {why.table} was dropped or got another name after it had stopped: {why.error}"
-    gone = replace(why, error=error, hint=nothing_left(why.table))
-    return replace(record, stopped={place: gone if each == why else each for place, each in record.stopped.items()})
+    return record if why is None else _told(record, why, replace(why, is_gone=True, hint=nothing_left(why.table)))
+
+
+def _told(record: ObjectsRecord, before: StoppedReading, now: StoppedReading) -> ObjectsRecord:
+    return replace(record, stopped={place: now if why == before else why for place, why in record.stopped.items()})
