@@ -243,7 +243,7 @@ def graph(client: Client) -> Iterator[Client]:
 def ends(client: Client) -> list[tuple[str, str]]:
     """How the runs of all tasks ended, the oldest first."""
     history = "SELECT name, state FROM TABLE(INFORMATION_SCHEMA.TASK_HISTORY())"
-    return list(reversed(client(f"{history} WHERE schema_name = '{client.schema}'")))  # type: ignore[arg-type]
+    return list(reversed(client(f"{history} WHERE schema_name = '{client.schema}'")))
 
 
 def until(client: Client, runs: int) -> list[tuple[str, str]]:
@@ -254,7 +254,7 @@ def until(client: Client, runs: int) -> list[tuple[str, str]]:
     while len(ends(client)) < before + runs:
         assert time.monotonic() < deadline, ends(client)
         time.sleep(0.1)
-    time.sleep(0.3)
+    time.sleep(0.2)
     return ends(client)[before:]
 
 

@@ -17,6 +17,7 @@ from penstock.config.rules import (  # noqa: TC001 - pydantic reads them from fi
 )
 from penstock.config.spec import Name, Port, Spec, Text, TlsSpec
 from penstock.config.tasks import Tasks  # noqa: TC001 - as above
+from penstock.config.zone_tasks import SCHEDULE_PATTERN, ZoneTasks
 from penstock.core.patterns import TablePatterns
 
 
@@ -154,8 +155,8 @@ class SnowflakeSinkSpec(Spec):
     The login is by `password_env` or by `private_key_file`. The `warehouse` runs
     loads and tasks, these by `schedule`, as CREATE TASK takes it. The roles `readers`
     may read landing and public tables, and nobody else may write to landing tables.
-    `host`, `port`
-    and `protocol` are for an account that is reached in another way than by its name.
+    Snowflake runs `tasks` behind the merges. `host`, `port` and `protocol` are for an
+    account that is reached in another way than by its name.
     """
 
     name: Name
@@ -170,7 +171,8 @@ class SnowflakeSinkSpec(Spec):
     landing: Text | Literal[False] = "landing"
     load_by: Literal["insert", "copy"] = "insert"
     readers: tuple[Text, ...] = ()
-    schedule: Annotated[str, Field(pattern=r"^([1-9][0-9]* (SECONDS?|MINUTES?|HOURS?)|USING CRON [^']+)$")] = "1 MINUTE"
+    schedule: Annotated[str, Field(pattern=SCHEDULE_PATTERN)] = "1 MINUTE"
+    tasks: ZoneTasks = ()
     host: Text | None = None
     port: Port = 443
     protocol: Literal["https", "http"] = "https"
@@ -184,7 +186,7 @@ class SnowflakeSinkSpec(Spec):
 
     @model_validator(mode="after")
     def _has_a_zone_for_its_settings(self) -> SnowflakeSinkSpec:
-        given = {"readers", "schedule"} & self.model_fields_set
+        given = {"readers", "schedule", "tasks"} & self.model_fields_set
         if self.landing is False and given:
             message = f"{' and '.join(sorted(given))} of a landing zone, and the sink says landing: false: take one out"
             raise ValueError(message)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import PenstockError, UsageError
-from penstock.core.warehouse.landing import plan_rebuild, plan_table
+from penstock.core.warehouse.landing import plan_rebuild, plan_table, plan_zone
+from penstock.core.warehouse.landing_state import find_removed, roots_of
+from penstock.core.warehouse.landing_tasks import plan_graphs, plan_removal
 from penstock.wiring.load_plans import TablePlan, present_tables
-from penstock.wiring.zone_status import ask_zone, find_foreign_rows, zone_links
+from penstock.wiring.zone_status import ask_zone, find_foreign_rows, is_first_link, zone_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from penstock.adapters.snowflake.connection import SnowflakeDatabase
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
+
+_NO_TABLE: Final = "tasks of no table"
 
 
 def plan_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
@@ -33,6 +39,8 @@ def plan_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
                 yield TablePlan(link.name, str(schema.table), tuple(plan_table(kind.zone, schema)))
             except PenstockError as error:
                 yield TablePlan(link.name, str(schema.table), error=error.message, hint=error.hint)
+        if is_first_link(link, kind) and (statements := plan_graphs(kind.zone, None)):
+            yield TablePlan(link.name, _NO_TABLE, tuple(statements))
 
 
 def apply_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
@@ -47,15 +55,40 @@ def apply_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
         with closing(kind.open()) as database:
             progress = TargetProgress(database, spec.pipeline, link.source)
             progress.create()
+            if is_first_link(link, kind):
+                yield from _run(database, link, _NO_TABLE, partial(_plan_removals, database, kind))
             for schema in present_tables(spec, link):
                 known = progress.table(schema.table)
-                try:
-                    statements = plan_table(kind.zone, known.schema if known else schema)
-                    for statement in statements:
-                        database.run(statement)
-                    yield TablePlan(link.name, str(schema.table), tuple(statements))
-                except PenstockError as error:
-                    yield TablePlan(link.name, str(schema.table), error=error.message, hint=error.hint)
+                there = known.schema if known else schema
+                yield from _run(database, link, str(schema.table), partial(plan_table, kind.zone, there))
+            if is_first_link(link, kind):
+                yield from _run(database, link, _NO_TABLE, partial(plan_graphs, kind.zone, None))
+
+
+def _plan_removals(database: SnowflakeDatabase, kind: SnowflakeKind) -> list[str]:
+    """Plan what removes tasks that the file has no more, ahead of what lets the rest of their graphs run again."""
+    from penstock.adapters.snowflake.zone import read_zone  # noqa: PLC0415 - drivers are slow to import
+
+    zone = kind.zone
+    database.run(plan_zone(zone))
+    found = read_zone(database, zone.schema)
+    names = find_removed(zone, kind.spec.pipeline, found)
+    return [statement for name in names for statement in plan_removal(zone, name, roots_of(name, found))]
+
+
+def _run(
+    database: SnowflakeDatabase, link: LinkSpec, table: str, plan: Callable[[], Sequence[str]]
+) -> Iterator[TablePlan]:
+    """Run what is planned, and yield it if it is anything."""
+    try:
+        statements = plan()
+        for statement in statements:
+            database.run(statement)
+    except PenstockError as error:
+        yield TablePlan(link.name, table, error=error.message, hint=error.hint)
+        return
+    if statements:
+        yield TablePlan(link.name, table, tuple(statements))
 
 
 def rebuild_table(spec: PipelineSpec, name: str) -> Iterator[TablePlan]:

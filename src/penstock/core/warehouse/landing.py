@@ -36,6 +36,13 @@ from penstock.core.tables import (
 from penstock.core.warehouse.columns import column_type, stopped
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
+from penstock.core.warehouse.landing_tasks import (
+    follows_merge,
+    identifier,
+    plan_graphs,
+    plan_graphs_end,
+    plan_suspension,
+)
 from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
 
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.core.tables import Column, ColumnType, TableId, TableSchema
+    from penstock.core.warehouse.landing_tasks import ZoneTask
 
 COLUMNS: Final = {
     "message": "VARIANT",
@@ -64,13 +72,15 @@ _ORPHAN: Final = "a changed row lacks columns, and the public table has no row o
 class LandingZone:
     """The schema `schema`, and the `virtual_warehouse` that runs its tasks by `schedule` (as in CREATE TASK).
 
-    The roles `readers` may read what is in it, and the public tables.
+    The roles `readers` may read what is in it, and the public tables. `tasks` are the
+    user's, each behind those that it comes after.
     """
 
     schema: str
     virtual_warehouse: str
     schedule: str
     readers: tuple[str, ...] = ()
+    tasks: tuple[ZoneTask, ...] = ()
 
     def table(self, table: TableId) -> str:
         """The full name of the table's landing table, quoted."""
@@ -115,7 +125,7 @@ def plan_grants(zone: LandingZone, table: TableId) -> list[str]:
     schemas = [quote_name(SNOWFLAKE, name) for name in (zone.schema, table.schema)]
     tables = [zone.table(table), quote_name(SNOWFLAKE, table.schema, table.name)]
     objects = [*(f"USAGE ON SCHEMA {schema}" for schema in schemas), *(f"SELECT ON TABLE {name}" for name in tables)]
-    return [f"GRANT {what} TO ROLE {_identifier(role)}" for role in zone.readers for what in objects]
+    return [f"GRANT {what} TO ROLE {identifier(role)}" for role in zone.readers for what in objects]
 
 
 def plan_revoke(zone: LandingZone, table: TableId, privilege: str, role: str) -> str:
@@ -124,14 +134,16 @@ def plan_revoke(zone: LandingZone, table: TableId, privilege: str, role: str) ->
 
 
 def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:
-    """Return what makes the task, or makes it anew for another schema, and lets it run."""
+    """Return what makes the task and those behind it, or makes them anew for another schema, and lets them run."""
     task = zone.task(schema.table)
     has_data = quote_text(zone.stream(schema.table), SNOWFLAKE)
-    runs = f"WAREHOUSE = {_identifier(zone.virtual_warehouse)} SCHEDULE = {quote_text(zone.schedule, SNOWFLAKE)}"
+    runs = f"WAREHOUSE = {identifier(zone.virtual_warehouse)} SCHEDULE = {quote_text(zone.schedule, SNOWFLAKE)}"
     body = plan_landed_merge(zone, schema)
     return [
+        *plan_suspension(zone, schema.table),
         f"CREATE OR REPLACE TASK {task} {runs} WHEN SYSTEM$STREAM_HAS_DATA({has_data}) AS {body}",
-        f"ALTER TASK {task} RESUME",
+        *([] if follows_merge(zone, schema.table) else [f"ALTER TASK {task} RESUME"]),
+        *plan_graphs(zone, schema.table),
     ]
 
 
@@ -148,7 +160,8 @@ def plan_rebuild(zone: LandingZone, schema: TableSchema) -> list[str]:
 
 def plan_end(zone: LandingZone, table: TableId) -> list[str]:
     """Return what ends the merging of a table; the messages that landed stay."""
-    return [f"DROP TASK IF EXISTS {zone.task(table)}", f"DROP STREAM IF EXISTS {zone.stream(table)}"]
+    graphs = plan_graphs_end(zone, table)
+    return [*graphs, f"DROP TASK IF EXISTS {zone.task(table)}", f"DROP STREAM IF EXISTS {zone.stream(table)}"]
 
 
 def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
@@ -262,11 +275,6 @@ def render_position(order: tuple[int, int, int]) -> str:
     """Return a place in the source's log so that texts sort as places do."""
     file, offset, row = order
     return f"{file:020d}/{offset:020d}/{row:010d}"
-
-
-def _identifier(name: str) -> str:
-    """Return a name as the session's login reads it: in capitals, unless it can only be meant as it is."""
-    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]*", name) else quote_name(SNOWFLAKE, name)
 
 
 def json_value(row: str, name: str) -> str:

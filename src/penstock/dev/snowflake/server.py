@@ -102,7 +102,7 @@ class StandIn:
         return self._snow.connect(task.name.database, task.name.schema)
 
 
-def _parse_one(command: str) -> exp.Expression:
+def _parse_one(command: str) -> Any:  # noqa: ANN401 - an expression of sqlglot's
     """Read a statement that a client sends, to answer as its kind is answered. A task's block is read by us alone."""
     if _CREATE_TASK.match(command):
         return exp.Command(this="CREATE", expression=exp.Literal.string("TASK"))

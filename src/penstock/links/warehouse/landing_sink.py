@@ -11,6 +11,7 @@ from penstock.core.errors import FULL_REFRESH, RefusedStatementError, TableStopp
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
+from penstock.core.warehouse.landing_tasks import plan_graphs_end, plan_streams_anew
 from penstock.core.warehouse.load_plan import plan_positions, plan_steps
 from penstock.core.warehouse.messages import (
     render_barrier,
@@ -235,6 +236,7 @@ class LandingSink:
         probe = f"SELECT 1 FROM {target.path(self._database.dialect)} LIMIT 1"  # noqa: S608 - the name is quoted
         if there and not self._database.fetch(probe):
             # It may have been made ahead of the first rows, for a later schema than theirs.
+            self._run(plan_graphs_end(self._zone, schema.table))
             self._run(plan_drop(self._database.dialect, target))
         self._run(statements)
 
@@ -253,6 +255,8 @@ class LandingSink:
         for statement in change.statements:
             if not _is_done(statement, there, after):
                 self._database.run(statement)
+        if change.is_remade:
+            self._run(plan_streams_anew(self._zone, after.table))
 
     def _drain(self, schema: TableSchema) -> None:
         """Merge all that has landed, as the task does; two of them take turns by the stream."""
