@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.core.tables import Column, ColumnType, TableId, TableSchema
+    from penstock.core.warehouse.landing_rules import ZoneRule
     from penstock.core.warehouse.landing_tasks import ZoneTask
 
 COLUMNS: Final = {
@@ -65,6 +66,7 @@ _TEXTS = (TextType, EnumType, SetType, PrintedType)
 ROW_OPS = "('c', 'r', 'u', 'd')"
 _MERGED: Final = '"__penstock_merged"'
 """The place up to which messages are merged already."""
+_EMPTIES: Final = "\"message\":op::VARCHAR IN ('create', 'truncate', 'drop')"
 _ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
 
 
@@ -73,7 +75,8 @@ class LandingZone:
     """The schema `schema`, and the `virtual_warehouse` that runs its tasks by `schedule` (as in CREATE TASK).
 
     The roles `readers` may read what is in it, and the public tables. `tasks` are the
-    user's, each behind those that it comes after.
+    user's, each behind those that it comes after. The first of `rules` that matches a
+    table says what is done to its rows.
     """
 
     schema: str
@@ -81,6 +84,11 @@ class LandingZone:
     schedule: str
     readers: tuple[str, ...] = ()
     tasks: tuple[ZoneTask, ...] = ()
+    rules: tuple[ZoneRule, ...] = ()
+
+    def rule(self, table: TableId) -> ZoneRule | None:
+        """What is done to rows of a table; None for nothing."""
+        return next((rule for rule in self.rules if rule.patterns.matches(table)), None)
 
     def table(self, table: TableId) -> str:
         """The full name of the table's landing table, quoted."""
@@ -140,11 +148,18 @@ def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:
     runs = f"WAREHOUSE = {identifier(zone.virtual_warehouse)} SCHEDULE = {quote_text(zone.schedule, SNOWFLAKE)}"
     body = plan_landed_merge(zone, schema)
     return [
+        *_plan_new_columns(zone, schema),
         *plan_suspension(zone, schema.table),
         f"CREATE OR REPLACE TASK {task} {runs} WHEN SYSTEM$STREAM_HAS_DATA({has_data}) AS {body}",
         *([] if follows_merge(zone, schema.table) else [f"ALTER TASK {task} RESUME"]),
         *plan_graphs(zone, schema.table),
     ]
+
+
+def _plan_new_columns(zone: LandingZone, schema: TableSchema) -> Iterator[str]:
+    rule, path = zone.rule(schema.table), TargetTable("", schema).path(SNOWFLAKE)
+    for name, type_ in rule.new_columns(schema).items() if rule else ():
+        yield f"ALTER TABLE {path} ADD COLUMN IF NOT EXISTS {quote_name(SNOWFLAKE, name)} {type_}"
 
 
 def plan_rebuild(zone: LandingZone, schema: TableSchema) -> list[str]:
@@ -169,14 +184,19 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
 
     A column that a changed row lacks has the value it had before: in an older
     message of the stream, else in the public table. The statement fails where
-    neither has the row.
+    neither has the row. Rows that a rule treats need all of their values: messages that
+    may lack some are read from the landing table, of the keys that the stream has.
     """
+    rule = zone.rule(schema.table)
+    if rule:
+        rule.require_for(schema)
     key = [quote_name(SNOWFLAKE, name) for name in schema.key]
     names = [quote_name(SNOWFLAKE, column.name) for column in schema.columns]
     typed = {column.name: _typed(schema, column) for column in schema.columns}
     parts = ", ".join(typed[schema.column(name).name] for name in schema.key)
     lacked = _may_lack(schema, key)
-    kept = [_Kept(typed[column.name], column, flag, parts) for column, flag in lacked.items()]
+    completes = bool(rule and lacked)
+    kept = [_Kept(typed[column.name], column, flag, parts, completes) for column, flag in lacked.items()]
     values = typed | {each.column.name: each.value for each in kept}
     op = '"message":op::VARCHAR AS "__penstock_op"'
     selected = [op, *(f"{value} AS {name}" for value, name in zip(values.values(), names, strict=True))]
@@ -184,9 +204,17 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     newest = f'ROW_NUMBER() OVER (PARTITION BY {parts} ORDER BY "position" DESC, "offset" DESC) = 1'
     is_row = f'"message":op::VARCHAR IN {ROW_OPS}'
     merged = f'MAX(CASE WHEN {is_row} THEN NULL ELSE "position" END) OVER () AS {_MERGED}'
-    messages = f'SELECT "message", "position", "offset", {merged} FROM {zone.stream(schema.table)}'  # noqa: S608 - names are quoted
     where = f'{is_row} AND ({_MERGED} IS NULL OR "position" > {_MERGED})'
+    origin = zone.stream(schema.table)
+    if completes:
+        merged = f'MAX(CASE WHEN {_EMPTIES} THEN "position" ELSE NULL END) OVER () AS {_MERGED}'
+        where += f" AND ({parts}) IN (SELECT {parts} FROM {origin} WHERE {is_row})"  # noqa: S608 - names are quoted
+        origin = zone.table(schema.table)
+    messages = f'SELECT "message", "position", "offset", {merged} FROM {origin}'  # noqa: S608 - names are quoted
     source = f"SELECT {', '.join(selected)} FROM ({messages}) AS m WHERE {where} QUALIFY {newest}"  # noqa: S608 - names are quoted
+    if rule:
+        source = rule.treat(schema, source, list(lacked.values()))
+        names += [quote_name(SNOWFLAKE, name) for name in rule.new_columns(schema)]
     flags = {quote_name(SNOWFLAKE, column.name): f"s.{flag}" for column, flag in lacked.items()}
     path = TargetTable("", schema).path(SNOWFLAKE)
     same = " AND ".join(f"t.{name} = s.{name}" for name in key)
@@ -216,11 +244,15 @@ class _Kept:
     column: Column
     flag: str
     key: str
+    has_older: bool = False
+    """Whether there are messages of older schemas, which lack columns too."""
 
     @property
     def _unknown(self) -> str:
         """Whether one message lacks it: what a message has is no SQL NULL, not even a null of JSON."""
         path = _path(self.column.name)
+        if self.has_older:
+            return f"CASE WHEN {path} IS NULL THEN 1 ELSE 0 END"
         return f"CASE WHEN \"message\":op::VARCHAR = 'u' AND {path} IS NULL THEN 1 ELSE 0 END"
 
     @property

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from penstock.core.errors import TableStoppedError
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.landing import ROW_OPS, plan_landed_merge, plan_revoke
+from penstock.core.warehouse.landing_rules import TREATED
 from penstock.core.warehouse.landing_tasks import plan_stream, tasks_of
 from penstock.core.warehouse.state_schema import state_schema
 
@@ -124,7 +126,15 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
         yield Trouble("error", table, "it has no task any more: nothing merges what lands", _APPLY)
         return
     yield from _failures(table, task, stream)
-    if _plain(task.definition) != _plain(plan_landed_merge(zone, schema)):
+    try:
+        merge = plan_landed_merge(zone, schema)
+    except TableStoppedError as error:
+        yield Trouble("error", table, error.message, error.hint)
+        return
+    if treats_otherwise(zone, schema, found):
+        text = "its rows are filtered or converted otherwise than the sink's `tables` say now"
+        yield Trouble("warning", table, text, f"{_APPLY}, which also merges its messages again")
+    elif _plain(task.definition) != _plain(merge):
         text = "its task does something else than Penstock would make it do"
         yield Trouble("warning", table, text, f"see its SQL: penstock snowflake plan FILE; {_APPLY}")
     elif (task.schedule, task.virtual_warehouse.casefold()) != (zone.schedule, zone.virtual_warehouse.casefold()):
@@ -132,6 +142,14 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
         text = f"its task runs by {there}, and the sink says {zone.schedule} on {zone.virtual_warehouse}"
         yield Trouble("warning", table, text, _APPLY)
     yield from find_task_troubles(zone, schema.table, found)
+
+
+def treats_otherwise(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> bool:
+    """Whether the rows of a public table were made by another rule than the file has, or by none where it has one."""
+    task, merge = found.tasks.get(f"{schema.table}/task"), plan_landed_merge(zone, schema)
+    if task is None or TREATED not in merge + task.definition:
+        return False
+    return _plain(task.definition) != _plain(merge)
 
 
 def find_task_troubles(zone: LandingZone, table: TableId | None, found: ZoneFound) -> Iterator[Trouble]:

@@ -332,7 +332,10 @@ def _require_plain(rules: LoadRules) -> None:
     """Raise UsageError for what would not be done to the messages."""
     if rules.columns:
         message = "a landing zone holds messages as they are, and the link has rules for `columns`"
-        raise UsageError(message, "take `columns` out of the link, or mask the columns in views on the public tables")
+        raise UsageError(
+            message,
+            "take `columns` out of the link, or give the sink `tables` with `columns`: SQL for the public tables",
+        )
     if rules.deletes == "soft":
         message = "a landing zone keeps deleted rows in its landing tables, and the link says `deletes: soft`"
         raise UsageError(message, "take `deletes` out of the link")

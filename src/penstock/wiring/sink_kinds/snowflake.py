@@ -34,7 +34,8 @@ class SnowflakeKind:
         """Where messages land."""
         sink, tasks = self.sink, plan_tasks(self.spec.pipeline, self.sink.tasks)
         assert sink.landing is not False  # noqa: S101 - `has_zone`
-        return LandingZone(sink.landing, sink.warehouse, sink.schedule, sink.readers, tasks)
+        rules = tuple(table.rule for table in sink.tables)
+        return LandingZone(sink.landing, sink.warehouse, sink.schedule, sink.readers, tasks, rules)
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""
