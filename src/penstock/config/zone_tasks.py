@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from penstock.config.columns import as_list
-from penstock.config.spec import Name, Positive, Spec, Text
+from penstock.config.spec import NAME_PATTERN, Name, Positive, Spec
 from penstock.config.tasks import (  # noqa: TC001 - pydantic reads them from fields' annotations
     Statement,
     TableName,
@@ -30,6 +30,15 @@ _REPEATABLE = re.compile(
 """A task's session has another schema than ours, so that names need theirs."""
 
 
+def _predecessor(text: str) -> str:
+    """Return the name of a task or a table."""
+    schema, dot, name = text.partition(".")
+    if not (schema and name if dot else re.fullmatch(NAME_PATTERN, text)):
+        message = "should be a task of this sink, or a table with its schema, as in shop.orders"
+        raise ValueError(message)
+    return text
+
+
 class ZoneTaskSpec(Spec):
     """SQL that Snowflake runs by `schedule`, or `after` a table's merge or other tasks, on what is new in `stream`.
 
@@ -40,7 +49,7 @@ class ZoneTaskSpec(Spec):
 
     name: Name
     schedule: Annotated[str, Field(pattern=SCHEDULE_PATTERN)] | None = None
-    after: Annotated[tuple[Text, ...], BeforeValidator(as_list)] = ()
+    after: Annotated[tuple[Annotated[str, AfterValidator(_predecessor)], ...], BeforeValidator(as_list)] = ()
     stream: TableName | None = None
     sql: Annotated[tuple[Statement, ...], BeforeValidator(as_list), Field(min_length=1)]
     suspend_after: Positive = 10

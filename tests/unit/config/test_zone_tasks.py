@@ -64,6 +64,8 @@ def test_tasks_stand_in_the_order_in_which_they_are_made_and_know_their_graph() 
         ("after: a.b, sql: [CREATE OR REPLACE TABLE a (i INT), DELETE FROM a]", "say IF NOT EXISTS"),
         ("after: a.b, sql: [CREATE TABLE IF NOT EXISTS a (i INT), DELETE FROM a]", "name the schema"),
         ("after: nobody, sql: DELETE FROM a", 'comes after "nobody", which is no task and no table'),
+        ("after: .b, sql: DELETE FROM a", "should be a task of this sink, or a table with its schema"),
+        ("after: a b, sql: DELETE FROM a", "should be a task of this sink, or a table with its schema"),
         ("after: one, sql: DELETE FROM a", "in a circle: one after one"),
         ("after: [a.b, a.c], sql: DELETE FROM a", "begins behind a.b and a.c, and a graph of Snowflake has one root"),
         ('after: a.b, stream: a.c, sql: "INSERT INTO a FROM {stream}"', "is of a graph on a.b and a.c"),

@@ -146,12 +146,12 @@ def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:
     task = zone.task(schema.table)
     has_data = quote_text(zone.stream(schema.table), SNOWFLAKE)
     runs = f"WAREHOUSE = {identifier(zone.virtual_warehouse)} SCHEDULE = {quote_text(zone.schedule, SNOWFLAKE)}"
-    body = plan_landed_merge(zone, schema)
+    body, has_others = plan_landed_merge(zone, schema), follows_merge(zone, schema.table)
     return [
         *_plan_new_columns(zone, schema),
-        *plan_suspension(zone, schema.table),
+        *([plan_suspension(zone, schema.table)] if has_others else []),
         f"CREATE OR REPLACE TASK {task} {runs} WHEN SYSTEM$STREAM_HAS_DATA({has_data}) AS {body}",
-        *([] if follows_merge(zone, schema.table) else [f"ALTER TASK {task} RESUME"]),
+        *([] if has_others else [f"ALTER TASK {task} RESUME"]),
         *plan_graphs(zone, schema.table),
     ]
 
@@ -170,7 +170,8 @@ def plan_rebuild(zone: LandingZone, schema: TableSchema) -> list[str]:
     """
     table = zone.table(schema.table)
     stream = f"CREATE OR REPLACE STREAM {zone.stream(schema.table)} ON TABLE {table}"
-    return [f"{stream} APPEND_ONLY = TRUE SHOW_INITIAL_ROWS = TRUE", *plan_task(zone, schema)]
+    made = f"{stream} APPEND_ONLY = TRUE SHOW_INITIAL_ROWS = TRUE"
+    return [made, plan_suspension(zone, schema.table), *plan_task(zone, schema)]
 
 
 def plan_end(zone: LandingZone, table: TableId) -> list[str]:

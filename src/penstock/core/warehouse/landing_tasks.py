@@ -123,7 +123,8 @@ def plan_graphs_end(zone: TaskZone, table: TableId) -> list[str]:
     """Return what ends the graphs of a table; the task that merges it stays, and is suspended."""
     tasks = tasks_of(zone, table)
     return [
-        *dict.fromkeys(_suspend(zone, f"{task.root}/task") for task in tasks),
+        plan_suspension(zone, table),
+        *(_suspend(zone, task.object) for task in tasks if not task.after),
         *(f"DROP TASK IF EXISTS {_path(zone, task.object)}" for task in reversed(tasks)),
         *(f"DROP STREAM IF EXISTS {task.stream_path(zone)}" for task in tasks if task.stream),
     ]
@@ -139,9 +140,9 @@ def plan_removal(zone: TaskZone, name: str, roots: Sequence[str]) -> list[str]:
     return [*suspends, f"DROP TASK IF EXISTS {_path(zone, name)}", f"DROP STREAM IF EXISTS {stream}"]
 
 
-def plan_suspension(zone: TaskZone, table: TableId) -> list[str]:
-    """Return what suspends the task that merges a table, if others come after it: else it cannot be replaced."""
-    return [_suspend(zone, f"{table}/task")] if follows_merge(zone, table) else []
+def plan_suspension(zone: TaskZone, table: TableId) -> str:
+    """Return what suspends the task that merges a table: while others come after it, it cannot be replaced else."""
+    return _suspend(zone, f"{table}/task")
 
 
 def follows_merge(zone: TaskZone, table: TableId) -> bool:

@@ -11,7 +11,7 @@ from penstock.core.errors import FULL_REFRESH, RefusedStatementError, TableStopp
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
-from penstock.core.warehouse.landing_tasks import plan_graphs_end, plan_streams_anew
+from penstock.core.warehouse.landing_tasks import plan_graphs_end, plan_streams_anew, plan_suspension
 from penstock.core.warehouse.load_plan import plan_positions, plan_steps
 from penstock.core.warehouse.messages import (
     render_barrier,
@@ -221,7 +221,8 @@ class LandingSink:
                 if {column.name for column in before.schema.columns} <= set(there):
                     self._drain(before.schema)
                 self._migrate(before.schema, step, schema)
-                self._run(plan_task(self._zone, schema))
+                # A task that the file has no more may come after it.
+                self._run([plan_suspension(self._zone, schema.table), *plan_task(self._zone, schema)])
         return following.after
 
     def _begin(self, schema: TableSchema) -> None:
