@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import snowflake.connector
 
+from penstock.wiring.health import find_problems
+
 if TYPE_CHECKING:
     from tests.servers.chain import Chain
 
@@ -28,6 +30,15 @@ def lead_to_snowflake(chain: Chain, server: SnowflakeServer, more: str = "") -> 
     begin, _, rest = chain.file.read_text().partition("{name: wh, kind: duckdb, path: ")
     chain.file.write_text(f"{begin}{sink}{rest.partition('}')[2]}")
     return Landed(chain, server)
+
+
+def tell_problems(landed: Landed) -> list[str]:
+    """What `penstock status` says of the zone."""
+    return [
+        problem.text
+        for problem in find_problems(landed.chain.status(), "shop.yaml")
+        if problem.subject.startswith(f"{landed.link}, ")
+    ]
 
 
 class Landed:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.cut_warehouse import CutError
+from tests.servers.snowflake_case import tell_problems
 
 from penstock.adapters.snowflake.connection import SnowflakeDatabase
 from penstock.core.errors import UsageError
 from penstock.links.warehouse.landing_sink import LandingSink
-from penstock.wiring.health import find_problems
 from penstock.wiring.landing_plans import apply_zones, plan_zones, rebuild_table
 from penstock.wiring.warehouses import open_sink
 
@@ -144,14 +144,6 @@ def test_a_table_of_somebody_else_and_one_without_a_key_stop_alone(landed: Lande
     assert landed.public("theirs") == []
 
 
-def problems(landed: Landed) -> list[str]:
-    """What `penstock status` says of the zone."""
-    status = landed.chain.status()
-    return [
-        problem.text for problem in find_problems(status, "shop.yaml") if problem.subject.startswith(f"{landed.link}, ")
-    ]
-
-
 def test_readers_get_grants_and_who_else_may_write_to_a_landing_table_is_told(landed: Landed) -> None:
     chain = landed.chain
     chain.file.write_text(chain.file.read_text().replace("warehouse: WH", "warehouse: WH, readers: [ANALYST]"))
@@ -160,11 +152,11 @@ def test_readers_get_grants_and_who_else_may_write_to_a_landing_table_is_told(la
     chain.carry()
     query = "SELECT table_schema, grantee, privilege_type FROM information_schema.table_privileges ORDER BY 1"
     assert landed.ask(query) == [(chain.name, "ANALYST", "SELECT"), ("landing", "ANALYST", "SELECT")]
-    assert problems(landed) == []
+    assert tell_problems(landed) == []
 
     landed.ask(f'GRANT INSERT ON TABLE "landing"."{chain.name}.t0" TO ROLE loader')
 
-    assert [text.startswith("the role LOADER has INSERT") for text in problems(landed)] == [True]
+    assert [text.startswith("the role LOADER has INSERT") for text in tell_problems(landed)] == [True]
 
     table = f'"landing"."{chain.name}.t0"'
     landed.ask(f'INSERT INTO {table} ("message") SELECT "message" FROM {table}')
@@ -183,22 +175,22 @@ def test_a_task_that_fails_is_told_with_its_error_and_goes_on_once_that_is_mende
     chain.write(f"CREATE TABLE t0 ({_COLUMNS})", f"INSERT INTO t0 VALUES (1, {_ROW}), (2, {_ROW})")
     chain.start()
     chain.carry()
-    assert problems(landed) == []
+    assert tell_problems(landed) == []
 
     landed.ask(f'ALTER TABLE "{chain.name}"."t0" RENAME COLUMN "note" TO "theirs"')
     landed.ask(f'EXECUTE TASK "landing"."{chain.name}.t0/task"')
     landed.until_it_ran("FAILED")
 
-    (failed,) = problems(landed)
+    (failed,) = tell_problems(landed)
     assert failed.startswith("the last run of its task failed: ")
     assert "note" in failed
     landed.ask(f'ALTER TABLE "{chain.name}"."t0" RENAME COLUMN "theirs" TO "note"')
     landed.ask(f'ALTER TASK "landing"."{chain.name}.t0/task" SUSPEND')
-    (suspended,) = problems(landed)
+    (suspended,) = tell_problems(landed)
     assert suspended.startswith("its task is suspended after its last run failed")
     list(apply_zones(chain.spec))
     landed.merge()
-    assert problems(landed) == []
+    assert tell_problems(landed) == []
     landed.agrees("t0")
 
 
@@ -212,7 +204,7 @@ def test_a_stale_stream_is_told_and_is_rebuilt_without_loss_and_without_rows_tha
     chain.write("DELETE FROM t0 WHERE id = 4", "ALTER TABLE t0 DROP COLUMN note", "DELETE FROM t0 WHERE id = 5")
     chain.carry()
     landed.ask(f'ALTER TABLE "landing"."{chain.name}.t0" SET MAX_DATA_EXTENSION_TIME_IN_DAYS = 0')
-    (stale,) = problems(landed)
+    (stale,) = tell_problems(landed)
     assert stale.startswith("its stream is stale")
     assert f"{chain.name}.t0" in {plan.table for plan in plan_zones(chain.spec) if plan.error == stale}
 
@@ -220,7 +212,7 @@ def test_a_stale_stream_is_told_and_is_rebuilt_without_loss_and_without_rows_tha
     landed.merge()
 
     assert rebuilt.statements[0].startswith("CREATE OR REPLACE STREAM")
-    assert problems(landed) == []
+    assert tell_problems(landed) == []
     landed.agrees("t0")
     with pytest.raises(UsageError, match="has a table t9"):
         list(rebuild_table(chain.spec, "t9"))

@@ -205,7 +205,6 @@ def test_a_task_that_fails_too_often_in_a_row_is_suspended_and_its_stream_stays(
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
-        ("CREATE STREAM s ON TABLE base", "APPEND_ONLY = TRUE alone"),
         ("CREATE STREAM s ON TABLE missing APPEND_ONLY = TRUE", "does not exist"),
         (_STREAM, "already exists"),
         ("DROP STREAM missing", "does not exist"),
@@ -216,8 +215,132 @@ def test_a_task_that_fails_too_often_in_a_row_is_suspended_and_its_stream_stays(
         ("CREATE TASK work WHEN 1 = 1 AS SELECT 1", "SYSTEM\\$STREAM_HAS_DATA alone"),
         ("CREATE TASK work AS SELECT 1", "needs a SCHEDULE"),
         ("CREATE TASK work SCHEDULE = '1 MINUTE' COLOUR = blue AS SELECT 1", "unexpected 'COLOUR'"),
+        ("CREATE TASK work SCHEDULE = '1 MINUTE' AS SELECT 1; SELECT 2", "one statement, or a block"),
+        ("CREATE TASK work SCHEDULE = '1 MINUTE' AS BEGIN LET x := 1; END", "blocks of plain statements alone"),
+        ("CREATE TASK work AFTER missing AS SELECT 1", "Invalid predecessor"),
+        ("CREATE TASK work SCHEDULE = '1 MINUTE' AFTER missing AS SELECT 1", "predecessors cannot have a SCHEDULE"),
+        ("SELECT SYSTEM$TASK_DEPENDENTS_ENABLE('missing')", "does not exist"),
     ],
 )
 def test_it_refuses_what_snowflake_refuses_and_what_it_has_not(client: Client, statement: str, error: str) -> None:
     with pytest.raises(ProgrammingError, match=error):
         client(statement)
+
+
+_ROOT = "CREATE TASK work SCHEDULE = '1 HOUR' AS INSERT INTO copied VALUES (0)"
+_CHILD = "CREATE OR REPLACE TASK child AFTER work AS INSERT INTO copied VALUES (1)"
+_GRANDCHILD = "CREATE TASK grandchild AFTER child AS INSERT INTO copied VALUES (2)"
+
+
+@pytest.fixture
+def graph(client: Client) -> Iterator[Client]:
+    """With the tasks `child` after `work`, and `grandchild` after that."""
+    client(_ROOT, _CHILD, _GRANDCHILD)
+    yield client
+    client("ALTER TASK IF EXISTS work SUSPEND", "DROP TASK IF EXISTS grandchild", "DROP TASK IF EXISTS child")
+
+
+def ends(client: Client) -> list[tuple[str, str]]:
+    """How the runs of all tasks ended, the oldest first."""
+    history = "SELECT name, state FROM TABLE(INFORMATION_SCHEMA.TASK_HISTORY())"
+    return list(reversed(client(f"{history} WHERE schema_name = '{client.schema}'")))
+
+
+def until(client: Client, runs: int) -> list[tuple[str, str]]:
+    """Execute the root, wait for so many runs, and return how they ended."""
+    before = len(ends(client))
+    client("EXECUTE TASK work")
+    deadline = time.monotonic() + 20
+    while len(ends(client)) < before + runs:
+        assert time.monotonic() < deadline, ends(client)
+        time.sleep(0.1)
+    time.sleep(0.2)
+    return ends(client)[before:]
+
+
+def test_a_graph_runs_from_its_root_on_and_no_further_than_tasks_succeed(graph: Client) -> None:
+    """User guide, "Create a sequence of tasks with a task graph"; "SYSTEM$TASK_DEPENDENTS_ENABLE"."""
+    assert until(graph, 1) == [("WORK", "SUCCEEDED")]
+    graph("SELECT SYSTEM$TASK_DEPENDENTS_ENABLE('work')")
+    assert until(graph, 3) == [("WORK", "SUCCEEDED"), ("CHILD", "SUCCEEDED"), ("GRANDCHILD", "SUCCEEDED")]
+
+    graph("ALTER TASK work SUSPEND", _CHILD.replace("(1)", "('no number')"), "ALTER TASK child RESUME")
+    assert until(graph, 2) == [("WORK", "SUCCEEDED"), ("CHILD", "FAILED")]
+
+
+def test_a_child_whose_stream_has_no_data_is_skipped_and_so_is_what_comes_after_it(graph: Client) -> None:
+    """SQL reference, "CREATE TASK", WHEN: tasks with this predecessor do not run either."""
+    waiting = "CREATE OR REPLACE TASK child AFTER work WHEN SYSTEM$STREAM_HAS_DATA('news') AS "
+    graph("DROP TASK grandchild", waiting + _COPY, _GRANDCHILD, "SELECT SYSTEM$TASK_DEPENDENTS_ENABLE('work')")
+    assert until(graph, 2) == [("WORK", "SUCCEEDED"), ("CHILD", "SKIPPED")]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TASK child SUSPEND",
+        "DROP TASK grandchild",
+        _CHILD,
+        "CREATE TASK another AFTER work AS SELECT 1",
+        _ROOT.replace("CREATE", "CREATE OR REPLACE"),
+    ],
+)
+def test_nothing_changes_in_a_graph_whose_root_is_started(graph: Client, statement: str) -> None:
+    """SQL reference, "ALTER TASK"; "Create a sequence of tasks with a task graph"."""
+    graph("SELECT SYSTEM$TASK_DEPENDENTS_ENABLE('work')")
+    with pytest.raises(ProgrammingError, match="Unable to update graph with root task"):
+        graph(statement)
+
+
+def test_a_graph_has_one_root_no_circle_and_is_executed_from_its_root(graph: Client) -> None:
+    """User guide, "Create a sequence of tasks with a task graph"; SQL reference, "EXECUTE TASK"."""
+    graph("CREATE TASK other SCHEDULE = '1 HOUR' AS SELECT 1")
+    with pytest.raises(ProgrammingError, match="more than one root task"):
+        graph("CREATE TASK both AFTER child, other AS SELECT 1")
+    with pytest.raises(ProgrammingError, match="would come after itself"):
+        graph(_CHILD.replace("AFTER work", "AFTER grandchild"))
+    with pytest.raises(ProgrammingError, match="has predecessors"):
+        graph("EXECUTE TASK child")
+    graph(_ROOT.replace("CREATE", "CREATE OR REPLACE"))
+    with pytest.raises(ProgrammingError, match="neither a schedule nor a predecessor"):
+        graph("ALTER TASK child RESUME")
+
+
+def test_a_block_of_statements_is_one_transaction(client: Client) -> None:
+    """Snowflake Scripting developer guide, "Understanding blocks", "Working with transactions"."""
+    handler = "EXCEPTION WHEN OTHER THEN ROLLBACK; RAISE; END"
+    block = f"BEGIN BEGIN TRANSACTION; DELETE FROM copied; {_COPY}; COMMIT; {handler}"
+    client("INSERT INTO base VALUES (1)", "INSERT INTO copied VALUES (9)")
+    client(f"CREATE TASK work SCHEDULE = '1 HOUR' AS {block.replace('id FROM', 'id / 0, nothing FROM')}")
+    assert client.run_task() == "FAILED"
+    assert (client("SELECT id FROM copied"), client(_HAS_DATA)) == ([(9,)], [(True,)])
+
+    client(f"CREATE OR REPLACE TASK work SCHEDULE = '1 HOUR' AS {block}")
+    assert client.run_task() == "SUCCEEDED"
+    assert (client("SELECT id FROM copied"), client(_HAS_DATA)) == ([(1,)], [(False,)])
+
+
+def test_a_standard_stream_shows_what_has_gone_and_come_and_follows_new_columns(client: Client) -> None:
+    """User guide, "Introduction to streams"."""
+    client("INSERT INTO base VALUES (1), (2)", "CREATE STREAM changes ON TABLE base", "INSERT INTO base VALUES (3)")
+    client("UPDATE base SET id = 9 WHERE id = 1", "DELETE FROM base WHERE id = 2")
+    news = 'SELECT "METADATA$ACTION", id FROM changes ORDER BY 1, 2'
+    assert client(news) == [("DELETE", 1), ("DELETE", 2), ("INSERT", 3), ("INSERT", 9)]
+
+    client("BEGIN", "INSERT INTO copied SELECT id FROM changes", "ROLLBACK")
+    assert len(client(news)) == 4
+    client("INSERT INTO copied SELECT id FROM changes", "ALTER TABLE base ADD COLUMN more NUMBER(38, 0) DEFAULT 7")
+    assert client(news) == []
+    client("UPDATE base SET more = 8 WHERE id = 3")
+    assert client("SELECT id, more FROM changes ORDER BY more") == [(3, 7), (3, 8)]
+
+
+def test_a_standard_stream_with_initial_rows_begins_with_those_and_is_stale_once_its_table_is_replaced(
+    client: Client,
+) -> None:
+    """SQL reference, "CREATE STREAM", SHOW_INITIAL_ROWS; "CREATE TABLE", usage notes on OR REPLACE."""
+    client("INSERT INTO base VALUES (1)", "CREATE STREAM changes ON TABLE base SHOW_INITIAL_ROWS = TRUE")
+    assert client('SELECT "METADATA$ACTION", id FROM changes') == [("INSERT", 1)]
+    client("CREATE OR REPLACE TABLE base (id NUMBER(38, 0))")
+    with pytest.raises(ProgrammingError, match="has become stale"):
+        client("INSERT INTO copied SELECT id FROM changes")

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
+from penstock.config.expressions import Expression  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.config.rules import (  # noqa: TC001 - pydantic reads them from fields' annotations
     EnvironmentName,
     ObjectsUrl,
@@ -17,7 +18,9 @@ from penstock.config.rules import (  # noqa: TC001 - pydantic reads them from fi
 )
 from penstock.config.spec import Name, Port, Spec, Text, TlsSpec
 from penstock.config.tasks import Tasks  # noqa: TC001 - as above
+from penstock.config.zone_tasks import SCHEDULE_PATTERN, ZoneTasks
 from penstock.core.patterns import TablePatterns
+from penstock.core.warehouse.landing_rules import ZoneRule
 
 
 class DuckdbSinkSpec(Spec):
@@ -145,6 +148,23 @@ class DeltaSinkSpec(Spec):
         return self.model_copy(update={"path": self.path and (directory / self.path).resolve()})
 
 
+class SnowflakeTableSpec(Spec):
+    """What tasks make of rows of the tables that `match`, in Snowflake's SQL over a row.
+
+    Public tables have the rows for which `where` is true. Of `columns`, those that the
+    source has are converted; any other is new, and its expression is a CAST.
+    """
+
+    match: TableList
+    where: Expression | None = None
+    columns: Mapping[Text, Expression] = Field(default_factory=dict)
+
+    @property
+    def rule(self) -> ZoneRule:
+        """It, as a landing zone has it."""
+        return ZoneRule(TablePatterns(self.match), self.where or "", tuple(self.columns.items()))
+
+
 class SnowflakeSinkSpec(Spec):
     """A database of a Snowflake account: messages land in the schema `landing`, and tasks merge them into tables.
 
@@ -154,8 +174,9 @@ class SnowflakeSinkSpec(Spec):
     The login is by `password_env` or by `private_key_file`. The `warehouse` runs
     loads and tasks, these by `schedule`, as CREATE TASK takes it. The roles `readers`
     may read landing and public tables, and nobody else may write to landing tables.
-    `host`, `port`
-    and `protocol` are for an account that is reached in another way than by its name.
+    Of `tables`, the first that matches counts. Snowflake runs `tasks` behind the merges.
+    `host`, `port` and `protocol` are for an account that is reached in another way than
+    by its name.
     """
 
     name: Name
@@ -170,7 +191,9 @@ class SnowflakeSinkSpec(Spec):
     landing: Text | Literal[False] = "landing"
     load_by: Literal["insert", "copy"] = "insert"
     readers: tuple[Text, ...] = ()
-    schedule: Annotated[str, Field(pattern=r"^([1-9][0-9]* (SECONDS?|MINUTES?|HOURS?)|USING CRON [^']+)$")] = "1 MINUTE"
+    schedule: Annotated[str, Field(pattern=SCHEDULE_PATTERN)] = "1 MINUTE"
+    tables: tuple[SnowflakeTableSpec, ...] = ()
+    tasks: ZoneTasks = ()
     host: Text | None = None
     port: Port = 443
     protocol: Literal["https", "http"] = "https"
@@ -184,7 +207,7 @@ class SnowflakeSinkSpec(Spec):
 
     @model_validator(mode="after")
     def _has_a_zone_for_its_settings(self) -> SnowflakeSinkSpec:
-        given = {"readers", "schedule"} & self.model_fields_set
+        given = {"readers", "schedule", "tables", "tasks"} & self.model_fields_set
         if self.landing is False and given:
             message = f"{' and '.join(sorted(given))} of a landing zone, and the sink says landing: false: take one out"
             raise ValueError(message)

@@ -44,6 +44,7 @@ def _table(text: str) -> str:
 
 
 Statement: TypeAlias = Annotated[str, AfterValidator(_statement)]
+TableName: TypeAlias = Annotated[str, AfterValidator(_table)]
 
 
 class TaskSpec(Spec):
@@ -57,7 +58,7 @@ class TaskSpec(Spec):
     name: Name
     schedule: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5} (SECONDS?|MINUTES?|HOURS?)$")] | None = None
     after: Annotated[tuple[Name, ...], BeforeValidator(as_list)] = ()
-    stream: Annotated[str, AfterValidator(_table)] | None = None
+    stream: TableName | None = None
     by: Annotated[tuple[Text, ...], BeforeValidator(as_list)] = ()
     sql: Annotated[tuple[Statement, ...], BeforeValidator(as_list), Field(min_length=1)]
     suspend_after: Positive = 10

@@ -14,6 +14,7 @@ from penstock.core.audit.landing import (
     lacking_query,
     last_position_query,
     unmerged_query,
+    untreated_rows,
 )
 from penstock.core.audit.stages import StageLook
 from penstock.core.audit.table_plan import KnownTarget, plan_table
@@ -56,6 +57,21 @@ def await_merged(opened: AuditedLink, table: TableId) -> str:
             return f"{where}: see penstock status FILE, and {more}"
         time.sleep(_POLL_SECONDS)
     return ""
+
+
+def as_treated(opened: AuditedLink, schema: TableSchema, plan: TablePlan) -> TablePlan:
+    """Compare a public table with the rows that the sink's rule keeps out of it, as the landing table has those."""
+    kind = landing_kind(opened.spec, opened.spec.sink(opened.link.sink))
+    if kind is None or plan.target is None:
+        return plan
+    return replace(plan, target=replace(plan.target, rows=untreated_rows(kind.zone, schema, plan.target.rows)))
+
+
+def converted(opened: AuditedLink, table: TableId) -> frozenset[str]:
+    """The columns that the sink's rule for a table makes something else of."""
+    kind = landing_kind(opened.spec, opened.spec.sink(opened.link.sink))
+    rule = kind.zone.rule(table) if kind else None
+    return frozenset(name for name, _ in rule.columns) if rule else frozenset()
 
 
 def landing_stage(opened: AuditedLink, table: TableId, schema: TableSchema) -> LandingStage | None:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import PenstockError, UsageError
-from penstock.core.warehouse.landing import plan_rebuild, plan_table
+from penstock.core.warehouse.landing import plan_rebuild, plan_table, plan_zone
+from penstock.core.warehouse.landing_state import find_removed, roots_of, treats_otherwise
+from penstock.core.warehouse.landing_tasks import plan_graphs, plan_removal
 from penstock.wiring.load_plans import TablePlan, present_tables
-from penstock.wiring.zone_status import ask_zone, find_foreign_rows, zone_links
+from penstock.wiring.zone_status import ask_zone, find_foreign_rows, is_first_link, zone_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from penstock.adapters.snowflake.connection import SnowflakeDatabase
     from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.tables import TableSchema
+    from penstock.core.warehouse.landing import LandingZone
+    from penstock.core.warehouse.landing_state import ZoneFound
     from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
+
+_NO_TABLE: Final = "tasks of no table"
 
 
 def plan_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
@@ -33,6 +42,8 @@ def plan_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
                 yield TablePlan(link.name, str(schema.table), tuple(plan_table(kind.zone, schema)))
             except PenstockError as error:
                 yield TablePlan(link.name, str(schema.table), error=error.message, hint=error.hint)
+        if is_first_link(link, kind) and (statements := plan_graphs(kind.zone, None)):
+            yield TablePlan(link.name, _NO_TABLE, tuple(statements))
 
 
 def apply_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
@@ -41,21 +52,50 @@ def apply_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
     What is there stays. A table that has rows is made for the schema that these have, whatever the source's is by now.
     """
     # Imported where it is used: drivers are slow to import.
+    from penstock.adapters.snowflake.zone import read_zone  # noqa: PLC0415
     from penstock.links.warehouse.progress import TargetProgress  # noqa: PLC0415
 
     for link, kind in _links(spec):
         with closing(kind.open()) as database:
             progress = TargetProgress(database, spec.pipeline, link.source)
             progress.create()
+            database.run(plan_zone(kind.zone))
+            found = read_zone(database, kind.zone.schema)
+            if is_first_link(link, kind):
+                yield from _run(database, link, _NO_TABLE, partial(_plan_removals, kind, found))
             for schema in present_tables(spec, link):
                 known = progress.table(schema.table)
-                try:
-                    statements = plan_table(kind.zone, known.schema if known else schema)
-                    for statement in statements:
-                        database.run(statement)
-                    yield TablePlan(link.name, str(schema.table), tuple(statements))
-                except PenstockError as error:
-                    yield TablePlan(link.name, str(schema.table), error=error.message, hint=error.hint)
+                there = known.schema if known else schema
+                yield from _run(database, link, str(schema.table), partial(_plan_made, kind.zone, there, found))
+            if is_first_link(link, kind):
+                yield from _run(database, link, _NO_TABLE, partial(plan_graphs, kind.zone, None))
+
+
+def _plan_made(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> list[str]:
+    """Plan a table; its messages are merged again where another rule has made its rows."""
+    again = plan_rebuild(zone, schema)[:1] if treats_otherwise(zone, schema, found) else []
+    return [*plan_table(zone, schema), *again]
+
+
+def _plan_removals(kind: SnowflakeKind, found: ZoneFound) -> list[str]:
+    """Plan what removes tasks that the file has no more, ahead of what lets the rest of their graphs run again."""
+    names = find_removed(kind.zone, kind.spec.pipeline, found)
+    return [statement for name in names for statement in plan_removal(kind.zone, name, roots_of(name, found))]
+
+
+def _run(
+    database: SnowflakeDatabase, link: LinkSpec, table: str, plan: Callable[[], Sequence[str]]
+) -> Iterator[TablePlan]:
+    """Run what is planned, and yield it if it is anything."""
+    try:
+        statements = plan()
+        for statement in statements:
+            database.run(statement)
+    except PenstockError as error:
+        yield TablePlan(link.name, table, error=error.message, hint=error.hint)
+        return
+    if statements:
+        yield TablePlan(link.name, table, tuple(statements))
 
 
 def rebuild_table(spec: PipelineSpec, name: str) -> Iterator[TablePlan]:

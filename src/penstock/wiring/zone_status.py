@@ -7,13 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError
+from penstock.core.warehouse.landing_state import (
+    find_removed,
+    find_task_troubles,
+    find_troubles,
+    removed_task,
+    waiting_task,
+)
 from penstock.wiring.sink_kinds.table import landing_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from penstock.config.specs import LinkSpec, PipelineSpec
-    from penstock.core.warehouse.landing_state import Trouble
+    from penstock.core.tables import TableId
+    from penstock.core.warehouse.landing_state import Trouble, ZoneFound
     from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
 
 
@@ -55,10 +63,9 @@ def find_foreign_rows(link: LinkSpec, kind: SnowflakeKind) -> Sequence[Trouble]:
 
 
 def ask_zone(link: LinkSpec, kind: SnowflakeKind) -> ZoneStatus:
-    """Ask about the tables that the link has in its zone."""
+    """Ask about the tables that the link has in its zone; with the first link, about tasks that are of no table."""
     # Imported where they are used: drivers are slow to import.
     from penstock.adapters.snowflake.zone import read_zone  # noqa: PLC0415
-    from penstock.core.warehouse.landing_state import find_troubles  # noqa: PLC0415
     from penstock.links.warehouse.progress import TargetProgress  # noqa: PLC0415
 
     try:
@@ -71,4 +78,22 @@ def ask_zone(link: LinkSpec, kind: SnowflakeKind) -> ZoneStatus:
         return ZoneStatus(link.name, unanswered=error.message, hint=error.hint)
     if found is None:
         return ZoneStatus(link.name)
-    return ZoneStatus(link.name, [each for schema in present for each in find_troubles(kind.zone, schema, found)])
+    troubles = [each for schema in present for each in find_troubles(kind.zone, schema, found)]
+    return ZoneStatus(link.name, [*troubles, *_task_troubles(link, kind, {schema.table for schema in present}, found)])
+
+
+def is_first_link(link: LinkSpec, kind: SnowflakeKind) -> bool:
+    """Whether no link before it leads into the same sink."""
+    return next(each for each in kind.spec.links if each.sink == link.sink) == link
+
+
+def _task_troubles(
+    link: LinkSpec, kind: SnowflakeKind, present: Collection[TableId], found: ZoneFound
+) -> Iterator[Trouble]:
+    zone, links = kind.zone, [each for each in kind.spec.links if each.sink == link.sink]
+    if is_first_link(link, kind):
+        yield from find_task_troubles(zone, None, found)
+        yield from (removed_task(name) for name in find_removed(zone, kind.spec.pipeline, found))
+    if len(links) == 1:
+        # With several, another one may have the table.
+        yield from (waiting_task(task) for task in zone.tasks if task.table and task.table not in present)

@@ -9,8 +9,9 @@ import pytest
 
 from penstock.config.load import parse
 from penstock.core.errors import ConfigError
+from penstock.core.tables import TableId
 from penstock.wiring.audits import named_audits
-from penstock.wiring.sink_kinds.table import sink_kind
+from penstock.wiring.sink_kinds.table import landing_kind, sink_kind
 from penstock.wiring.zone_status import zone_links
 
 if TYPE_CHECKING:
@@ -46,3 +47,41 @@ def test_settings_of_a_landing_zone_are_refused_where_there_is_none() -> None:
 
     (mistake,) = refused.value.mistakes
     assert "readers and schedule of a landing zone, and the sink says landing: false: take one out" in mistake
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("1; 2", "the expression is not understood"),
+        ("(SELECT 1)", "more than one value of a row"),
+        ("COUNT(*)", "more than one value of a row"),
+        ("ROW_NUMBER() OVER (ORDER BY a)", "more than one value of a row"),
+        ("a, b", "more than one value of a row"),
+        ("a b", "more than one value of a row"),
+        ("1) FROM (x", "more than one value of a row"),
+        ("t.a", "the expression names a table"),
+        ("", "should not be empty"),
+        (" ", "more than one value of a row"),
+    ],
+)
+@pytest.mark.parametrize("key", ["where: '{}'", "columns: {{b: '{}'}}"])
+def test_an_expression_that_is_none_is_refused(key: str, expression: str, told: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(f", tables: [{{match: ['shop.*'], {key.format(expression)}}}]")
+
+    assert all(told in mistake for mistake in refused.value.mistakes), refused.value.mistakes
+
+
+def test_the_first_rule_that_matches_a_table_is_its_rule() -> None:
+    spec = read(
+        """, tables: [{match: [shop.a], where: '"x" = 1'}, {match: ['shop.*'], columns: {y: 'CAST("x" AS INT)'}}]"""
+    )
+
+    kind = landing_kind(spec, spec.sinks[0])
+    assert kind is not None
+    rules = [kind.zone.rule(TableId.parse(name)) for name in ("shop.a", "shop.b", "other.c")]
+    assert [rule and (rule.where, rule.columns) for rule in rules] == [
+        ('"x" = 1', ()),
+        ("", (("y", 'CAST("x" AS INT)'),)),
+        None,
+    ]

@@ -159,6 +159,7 @@ def test_the_messages_of_a_statement_are_its_one_parameter() -> None:
 
 def test_a_table_that_ends_keeps_its_messages() -> None:
     assert plan_end(ZONE, ORDERS) == [
+        'ALTER TASK IF EXISTS "landing"."shop.orders/task" SUSPEND',
         'DROP TASK IF EXISTS "landing"."shop.orders/task"',
         'DROP STREAM IF EXISTS "landing"."shop.orders/stream"',
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.warehouse.dialect import quote_name
@@ -24,10 +26,12 @@ def read_zone(database: SnowflakeDatabase, schema: str) -> ZoneFound:
     tasks = {
         row["name"]: TaskFound(
             is_started=row["state"].casefold() == "started",
-            schedule=row["schedule"],
+            schedule=_text(row["schedule"]),
             virtual_warehouse=row["warehouse"],
             definition=row["definition"],
             error=errors.get(row["name"], ""),
+            condition=_text(row["condition"]),
+            predecessors=tuple(_last_part(name) for name in json.loads(_text(row["predecessors"]) or "[]")),
         )
         for row in _rows(database, f"SHOW TASKS {where}")
     }
@@ -59,6 +63,17 @@ def _last_errors(database: SnowflakeDatabase, schema: str) -> Mapping[str, str]:
         for name, state, error in database.fetch(statement, [schema])
         if state != "SUCCEEDED"
     }
+
+
+def _text(value: str) -> str:
+    """A column of SHOW as a text: a NULL is none."""
+    return "" if value in {"None", "null"} else value
+
+
+def _last_part(name: str) -> str:
+    """The last part of a full name, which may be quoted, as it is."""
+    quoted = re.search(r'"((?:[^"]|"")+)"$', name)
+    return quoted[1].replace('""', '"') if quoted else name.rpartition(".")[2]
 
 
 def _rows(database: SnowflakeDatabase, statement: str) -> Iterator[Mapping[str, str]]:

@@ -32,6 +32,19 @@ def folded_rows(zone: LandingZone, schema: TableSchema) -> str:
     return f"(SELECT {names} FROM ({_newest(zone, schema)}) AS n) AS f"  # noqa: S608 - names are quoted
 
 
+def untreated_rows(zone: LandingZone, schema: TableSchema, rows: str) -> str:
+    """Return what stands behind FROM for a public table's `rows`, and those that its rule's filter keeps out of it.
+
+    One that should have been kept out and was not is there twice.
+    """
+    rule = zone.rule(schema.table)
+    if rule is None or not rule.where:
+        return rows
+    names = ", ".join(quote_name(SNOWFLAKE, column.name) for column in schema.columns)
+    kept_out = f"SELECT {names} FROM {folded_rows(zone, schema)} WHERE NOT COALESCE(({rule.where}\n), FALSE)"  # noqa: S608 - names are quoted
+    return f"(SELECT {names} FROM {rows} UNION ALL {kept_out}) AS u"  # noqa: S608 - as above
+
+
 def lacking_query(zone: LandingZone, schema: TableSchema) -> str:
     """Return the query for how many living rows lack a value of each column, in their order.
 

@@ -36,6 +36,13 @@ from penstock.core.tables import (
 from penstock.core.warehouse.columns import column_type, stopped
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
+from penstock.core.warehouse.landing_tasks import (
+    follows_merge,
+    identifier,
+    plan_graphs,
+    plan_graphs_end,
+    plan_suspension,
+)
 from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
 
@@ -43,6 +50,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.core.tables import Column, ColumnType, TableId, TableSchema
+    from penstock.core.warehouse.landing_rules import ZoneRule
+    from penstock.core.warehouse.landing_tasks import ZoneTask
 
 COLUMNS: Final = {
     "message": "VARIANT",
@@ -57,6 +66,7 @@ _TEXTS = (TextType, EnumType, SetType, PrintedType)
 ROW_OPS = "('c', 'r', 'u', 'd')"
 _MERGED: Final = '"__penstock_merged"'
 """The place up to which messages are merged already."""
+_EMPTIES: Final = "\"message\":op::VARCHAR IN ('create', 'truncate', 'drop')"
 _ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
 
 
@@ -64,13 +74,21 @@ _ORPHAN: Final = "a changed row lacks columns, and the public table has no row o
 class LandingZone:
     """The schema `schema`, and the `virtual_warehouse` that runs its tasks by `schedule` (as in CREATE TASK).
 
-    The roles `readers` may read what is in it, and the public tables.
+    The roles `readers` may read what is in it, and the public tables. `tasks` are the
+    user's, each behind those that it comes after. The first of `rules` that matches a
+    table says what is done to its rows.
     """
 
     schema: str
     virtual_warehouse: str
     schedule: str
     readers: tuple[str, ...] = ()
+    tasks: tuple[ZoneTask, ...] = ()
+    rules: tuple[ZoneRule, ...] = ()
+
+    def rule(self, table: TableId) -> ZoneRule | None:
+        """What is done to rows of a table; None for nothing."""
+        return next((rule for rule in self.rules if rule.patterns.matches(table)), None)
 
     def table(self, table: TableId) -> str:
         """The full name of the table's landing table, quoted."""
@@ -115,7 +133,7 @@ def plan_grants(zone: LandingZone, table: TableId) -> list[str]:
     schemas = [quote_name(SNOWFLAKE, name) for name in (zone.schema, table.schema)]
     tables = [zone.table(table), quote_name(SNOWFLAKE, table.schema, table.name)]
     objects = [*(f"USAGE ON SCHEMA {schema}" for schema in schemas), *(f"SELECT ON TABLE {name}" for name in tables)]
-    return [f"GRANT {what} TO ROLE {_identifier(role)}" for role in zone.readers for what in objects]
+    return [f"GRANT {what} TO ROLE {identifier(role)}" for role in zone.readers for what in objects]
 
 
 def plan_revoke(zone: LandingZone, table: TableId, privilege: str, role: str) -> str:
@@ -124,15 +142,24 @@ def plan_revoke(zone: LandingZone, table: TableId, privilege: str, role: str) ->
 
 
 def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:
-    """Return what makes the task, or makes it anew for another schema, and lets it run."""
+    """Return what makes the task and those behind it, or makes them anew for another schema, and lets them run."""
     task = zone.task(schema.table)
     has_data = quote_text(zone.stream(schema.table), SNOWFLAKE)
-    runs = f"WAREHOUSE = {_identifier(zone.virtual_warehouse)} SCHEDULE = {quote_text(zone.schedule, SNOWFLAKE)}"
-    body = plan_landed_merge(zone, schema)
+    runs = f"WAREHOUSE = {identifier(zone.virtual_warehouse)} SCHEDULE = {quote_text(zone.schedule, SNOWFLAKE)}"
+    body, has_others = plan_landed_merge(zone, schema), follows_merge(zone, schema.table)
     return [
+        *_plan_new_columns(zone, schema),
+        *([plan_suspension(zone, schema.table)] if has_others else []),
         f"CREATE OR REPLACE TASK {task} {runs} WHEN SYSTEM$STREAM_HAS_DATA({has_data}) AS {body}",
-        f"ALTER TASK {task} RESUME",
+        *([] if has_others else [f"ALTER TASK {task} RESUME"]),
+        *plan_graphs(zone, schema.table),
     ]
+
+
+def _plan_new_columns(zone: LandingZone, schema: TableSchema) -> Iterator[str]:
+    rule, path = zone.rule(schema.table), TargetTable("", schema).path(SNOWFLAKE)
+    for name, type_ in rule.new_columns(schema).items() if rule else ():
+        yield f"ALTER TABLE {path} ADD COLUMN IF NOT EXISTS {quote_name(SNOWFLAKE, name)} {type_}"
 
 
 def plan_rebuild(zone: LandingZone, schema: TableSchema) -> list[str]:
@@ -143,12 +170,14 @@ def plan_rebuild(zone: LandingZone, schema: TableSchema) -> list[str]:
     """
     table = zone.table(schema.table)
     stream = f"CREATE OR REPLACE STREAM {zone.stream(schema.table)} ON TABLE {table}"
-    return [f"{stream} APPEND_ONLY = TRUE SHOW_INITIAL_ROWS = TRUE", *plan_task(zone, schema)]
+    made = f"{stream} APPEND_ONLY = TRUE SHOW_INITIAL_ROWS = TRUE"
+    return [made, plan_suspension(zone, schema.table), *plan_task(zone, schema)]
 
 
 def plan_end(zone: LandingZone, table: TableId) -> list[str]:
     """Return what ends the merging of a table; the messages that landed stay."""
-    return [f"DROP TASK IF EXISTS {zone.task(table)}", f"DROP STREAM IF EXISTS {zone.stream(table)}"]
+    graphs = plan_graphs_end(zone, table)
+    return [*graphs, f"DROP TASK IF EXISTS {zone.task(table)}", f"DROP STREAM IF EXISTS {zone.stream(table)}"]
 
 
 def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
@@ -156,14 +185,19 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
 
     A column that a changed row lacks has the value it had before: in an older
     message of the stream, else in the public table. The statement fails where
-    neither has the row.
+    neither has the row. Rows that a rule treats need all of their values: messages that
+    may lack some are read from the landing table, of the keys that the stream has.
     """
+    rule = zone.rule(schema.table)
+    if rule:
+        rule.require_for(schema)
     key = [quote_name(SNOWFLAKE, name) for name in schema.key]
     names = [quote_name(SNOWFLAKE, column.name) for column in schema.columns]
     typed = {column.name: _typed(schema, column) for column in schema.columns}
     parts = ", ".join(typed[schema.column(name).name] for name in schema.key)
     lacked = _may_lack(schema, key)
-    kept = [_Kept(typed[column.name], column, flag, parts) for column, flag in lacked.items()]
+    completes = bool(rule and lacked)
+    kept = [_Kept(typed[column.name], column, flag, parts, completes) for column, flag in lacked.items()]
     values = typed | {each.column.name: each.value for each in kept}
     op = '"message":op::VARCHAR AS "__penstock_op"'
     selected = [op, *(f"{value} AS {name}" for value, name in zip(values.values(), names, strict=True))]
@@ -171,9 +205,17 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     newest = f'ROW_NUMBER() OVER (PARTITION BY {parts} ORDER BY "position" DESC, "offset" DESC) = 1'
     is_row = f'"message":op::VARCHAR IN {ROW_OPS}'
     merged = f'MAX(CASE WHEN {is_row} THEN NULL ELSE "position" END) OVER () AS {_MERGED}'
-    messages = f'SELECT "message", "position", "offset", {merged} FROM {zone.stream(schema.table)}'  # noqa: S608 - names are quoted
     where = f'{is_row} AND ({_MERGED} IS NULL OR "position" > {_MERGED})'
+    origin = zone.stream(schema.table)
+    if completes:
+        merged = f'MAX(CASE WHEN {_EMPTIES} THEN "position" ELSE NULL END) OVER () AS {_MERGED}'
+        where += f" AND ({parts}) IN (SELECT {parts} FROM {origin} WHERE {is_row})"  # noqa: S608 - names are quoted
+        origin = zone.table(schema.table)
+    messages = f'SELECT "message", "position", "offset", {merged} FROM {origin}'  # noqa: S608 - names are quoted
     source = f"SELECT {', '.join(selected)} FROM ({messages}) AS m WHERE {where} QUALIFY {newest}"  # noqa: S608 - names are quoted
+    if rule:
+        source = rule.treat(schema, source, list(lacked.values()))
+        names += [quote_name(SNOWFLAKE, name) for name in rule.new_columns(schema)]
     flags = {quote_name(SNOWFLAKE, column.name): f"s.{flag}" for column, flag in lacked.items()}
     path = TargetTable("", schema).path(SNOWFLAKE)
     same = " AND ".join(f"t.{name} = s.{name}" for name in key)
@@ -203,11 +245,15 @@ class _Kept:
     column: Column
     flag: str
     key: str
+    has_older: bool = False
+    """Whether there are messages of older schemas, which lack columns too."""
 
     @property
     def _unknown(self) -> str:
         """Whether one message lacks it: what a message has is no SQL NULL, not even a null of JSON."""
         path = _path(self.column.name)
+        if self.has_older:
+            return f"CASE WHEN {path} IS NULL THEN 1 ELSE 0 END"
         return f"CASE WHEN \"message\":op::VARCHAR = 'u' AND {path} IS NULL THEN 1 ELSE 0 END"
 
     @property
@@ -262,11 +308,6 @@ def render_position(order: tuple[int, int, int]) -> str:
     """Return a place in the source's log so that texts sort as places do."""
     file, offset, row = order
     return f"{file:020d}/{offset:020d}/{row:010d}"
-
-
-def _identifier(name: str) -> str:
-    """Return a name as the session's login reads it: in capitals, unless it can only be meant as it is."""
-    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]*", name) else quote_name(SNOWFLAKE, name)
 
 
 def json_value(row: str, name: str) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from penstock.core.errors import TableStoppedError
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.landing import ROW_OPS, plan_landed_merge, plan_revoke
+from penstock.core.warehouse.landing_rules import TREATED
+from penstock.core.warehouse.landing_tasks import plan_stream, tasks_of
 from penstock.core.warehouse.state_schema import state_schema
 
 if TYPE_CHECKING:
@@ -15,17 +18,23 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.landing import LandingZone
+    from penstock.core.warehouse.landing_tasks import ZoneTask
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFound:
-    """A task as SHOW TASKS has it, and what its last run that ended said: `error` is "" where it went well."""
+    """A task as SHOW TASKS has it, and what its last run that ended said: `error` is "" where it went well.
+
+    `predecessors` are names in the zone's schema.
+    """
 
     is_started: bool
     schedule: str
     virtual_warehouse: str
     definition: str
     error: str = ""
+    condition: str = ""
+    predecessors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,7 @@ class ZoneFound:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One thing that is not well with a table of a zone."""
+    """One thing that is not well with a table of a zone, or with a task of the user's."""
 
     level: Literal["warning", "error"]
     table: str
@@ -117,13 +126,88 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
         yield Trouble("error", table, "it has no task any more: nothing merges what lands", _APPLY)
         return
     yield from _failures(table, task, stream)
-    if _plain(task.definition) != _plain(plan_landed_merge(zone, schema)):
+    try:
+        merge = plan_landed_merge(zone, schema)
+    except TableStoppedError as error:
+        yield Trouble("error", table, error.message, error.hint)
+        return
+    if treats_otherwise(zone, schema, found):
+        text = "its rows are filtered or converted otherwise than the sink's `tables` say now"
+        yield Trouble("warning", table, text, f"{_APPLY}, which also merges its messages again")
+    elif _plain(task.definition) != _plain(merge):
         text = "its task does something else than Penstock would make it do"
         yield Trouble("warning", table, text, f"see its SQL: penstock snowflake plan FILE; {_APPLY}")
     elif (task.schedule, task.virtual_warehouse.casefold()) != (zone.schedule, zone.virtual_warehouse.casefold()):
         there = f"{task.schedule} on {task.virtual_warehouse}"
         text = f"its task runs by {there}, and the sink says {zone.schedule} on {zone.virtual_warehouse}"
         yield Trouble("warning", table, text, _APPLY)
+    yield from find_task_troubles(zone, schema.table, found)
+
+
+def treats_otherwise(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> bool:
+    """Whether the rows of a public table were made by another rule than the file has, or by none where it has one."""
+    task, merge = found.tasks.get(f"{schema.table}/task"), plan_landed_merge(zone, schema)
+    if task is None or TREATED not in merge + task.definition:
+        return False
+    return _plain(task.definition) != _plain(merge)
+
+
+def find_task_troubles(zone: LandingZone, table: TableId | None, found: ZoneFound) -> Iterator[Trouble]:
+    """Yield what keeps the user's tasks from running that belong to `table`, and what differs from the file."""
+    for task in tasks_of(zone, table):
+        subject = f"task {task.name.partition('/')[2]}"
+        stream, there = found.streams.get(f"{task.name}/stream"), found.tasks.get(task.object)
+        if task.stream and stream is None:
+            text = f"it has no stream on {task.stream}: nothing knows what it has read"
+            yield Trouble("error", subject, text, f"{_APPLY}, which makes one that begins with all rows")
+        elif stream is not None and stream.is_stale:
+            text = f"its stream on {task.stream} is stale: what changed there and it has not read cannot be read"
+            hint = f"empty what the task made; then run in Snowflake: {next(plan_stream(zone, task, anew=True))}"
+            yield Trouble("error", subject, text, hint)
+        if there is None:
+            yield Trouble("error", subject, "Snowflake has no such task", _APPLY)
+            continue
+        if not there.is_started:
+            why = f" after its last run failed: {there.error}" if there.error else ""
+            yield Trouble("error", subject, f"it is suspended{why}", f"{_MEND_SQL}; {_APPLY}, which lets it run again")
+        elif there.error:
+            hint = f"{_MEND_SQL}; its stream stays where it is until it succeeds"
+            yield Trouble("error", subject, f"its last run failed: {there.error}", hint)
+        if not _is_made_by(task, there, zone):
+            yield Trouble("warning", subject, "it is another one in Snowflake than in the file", _APPLY)
+
+
+def find_removed(zone: LandingZone, pipeline: str, found: ZoneFound) -> list[str]:
+    """Return the names of tasks that a pipeline had, and its file has no more."""
+    ours = {task.object for task in zone.tasks}
+    return [name for name in found.tasks if name.startswith(f"{pipeline}/") and name not in ours]
+
+
+def removed_task(name: str) -> Trouble:
+    """Say that a task is still in Snowflake."""
+    subject = f"task {name.partition('/')[2].removesuffix('/task')}"
+    return Trouble("warning", subject, "it is no longer in the file, and Snowflake still has it", _APPLY)
+
+
+def waiting_task(task: ZoneTask) -> Trouble:
+    """Say that a task belongs to a table that is not there: its name may be a mistake."""
+    text = f"it waits for the first rows of {task.table}; is that what the sink calls the table?"
+    return Trouble("warning", f"task {task.name.partition('/')[2]}", text, "nothing, if the source has such a table")
+
+
+def roots_of(name: str, found: ZoneFound) -> list[str]:
+    """Return the tasks that the graph of a task begins with, by their names in the zone's schema."""
+    task = found.tasks.get(name)
+    if task is None or not task.predecessors:
+        return [name]
+    return list(dict.fromkeys(root for each in task.predecessors for root in roots_of(each, found)))
+
+
+def _is_made_by(task: ZoneTask, there: TaskFound, zone: LandingZone) -> bool:
+    runs = (there.schedule, there.virtual_warehouse.casefold(), sorted(there.predecessors))
+    does = (_plain(there.definition), _plain(there.condition))
+    wanted = (_plain(task.body(zone)), _plain(task.condition(zone)))
+    return does == wanted and runs == (task.schedule, zone.virtual_warehouse.casefold(), sorted(task.predecessors))
 
 
 def _failures(table: str, task: TaskFound, stream: StreamFound | None) -> Iterator[Trouble]:
@@ -147,3 +231,4 @@ def _rebuild(table: str) -> str:
 
 
 _APPLY = "type: penstock snowflake apply FILE"
+_MEND_SQL = "correct its `sql`, or what the error names"

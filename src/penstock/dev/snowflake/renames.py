@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.dev.snowflake.statements import RefusedError
+from penstock.dev.snowflake.refusals import RefusedError
 from penstock.dev.snowflake.streams import has_table, require_table
 
 if TYPE_CHECKING:

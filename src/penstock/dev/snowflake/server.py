@@ -5,6 +5,7 @@ It runs in fakesnow's own environment: `python -m penstock.dev.snowflake.server 
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -16,12 +17,15 @@ from weakref import WeakKeyDictionary
 import fakesnow.server
 import uvicorn
 from fakesnow.cursor import FakeSnowflakeCursor
+from fakesnow.dialect import parse_one
 from fakesnow.instance import FakeSnow
+from sqlglot import exp
 
 from penstock.dev.snowflake.grants import Grants
 from penstock.dev.snowflake.session import Session
 from penstock.dev.snowflake.statements import only_stream, replace_has_data
 from penstock.dev.snowflake.streams import parse_name
+from penstock.dev.snowflake.task_bodies import parse_body
 from penstock.dev.snowflake.tasks import Tasks
 from penstock.dev.snowflake.translations import copy_no_trees
 from penstock.embedded.ports import LOOPBACK
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.dev.snowflake.tasks import Task
 
 _TICK_SECONDS = 0.2
+_CREATE_TASK = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?TASK\b", re.IGNORECASE)
 
 
 class StandIn:
@@ -46,6 +51,7 @@ class StandIn:
     def install(self) -> None:
         """Take the place of fakesnow's own cursors and databases."""
         fakesnow.server.shared_fs = self._snow
+        fakesnow.server.parse_one = _parse_one
         copy_no_trees()
 
         def execute(cursor: Any, command: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - as fakesnow has it
@@ -83,10 +89,24 @@ class StandIn:
         return bool(cursor.fetchone()[0])
 
     def _run(self, task: Task) -> None:
-        self._connect(task).cursor().execute(task.made.definition)
+        cursor = self._connect(task).cursor()
+        try:
+            for statement in parse_body(task.made.definition):
+                cursor.execute(statement)
+        except Exception:
+            # What a block began ends with it, whether or not it has a handler that says so.
+            cursor.execute("ROLLBACK")
+            raise
 
     def _connect(self, task: Task) -> Any:  # noqa: ANN401
         return self._snow.connect(task.name.database, task.name.schema)
+
+
+def _parse_one(command: str) -> Any:  # noqa: ANN401 - an expression of sqlglot's
+    """Read a statement that a client sends, to answer as its kind is answered. A task's block is read by us alone."""
+    if _CREATE_TASK.match(command):
+        return exp.Command(this="CREATE", expression=exp.Literal.string("TASK"))
+    return parse_one(command)
 
 
 def main(home: Path, port: int) -> None:

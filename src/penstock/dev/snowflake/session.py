@@ -9,6 +9,7 @@ statement is a transaction by itself, and commits the one that is open.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import threading
 import time
@@ -18,18 +19,21 @@ import duckdb
 from snowflake.connector.errors import ProgrammingError
 
 from penstock.dev.snowflake import streams
+from penstock.dev.snowflake.answers import render_rows
 from penstock.dev.snowflake.functions import replace_functions
+from penstock.dev.snowflake.refusals import RefusedError
 from penstock.dev.snowflake.renames import parse_rename
 from penstock.dev.snowflake.statements import (
+    ANY_NAME,
     AbortTransaction,
     AlterTask,
     CreateStream,
     CreateTask,
     Drop,
+    EnableDependents,
     EndRetention,
     ExecuteTask,
     Grant,
-    RefusedError,
     Show,
     ShowTransactions,
     parse_statement,
@@ -64,6 +68,9 @@ _HISTORY: Final = re.compile(
     re.IGNORECASE,
 )
 _PRIVILEGES: Final = re.compile(r"\bINFORMATION_SCHEMA\.TABLE_PRIVILEGES\b", re.IGNORECASE)
+_CHANGED_TABLE: Final = re.compile(
+    rf"\s*(?:(?P<alter>ALTER)|CREATE\s+OR\s+REPLACE)\s+TABLE\s+(?P<name>{ANY_NAME})(?=\W)", re.IGNORECASE
+)
 _BINARY: Final = re.compile(r"\bBINARY\s*\(\s*\d+\s*\)", re.IGNORECASE)
 """fakesnow does not take its length."""
 _REPLACED_BY_CLONE: Final = re.compile(
@@ -156,8 +163,23 @@ class Session:
         self._see(used)
         return self._run(cursor, command, *rest, **more)
 
+    def _change_table(self, cursor: Any, command: str, changed: re.Match[str], *rest: Any, **more: Any) -> Any:  # noqa: ANN401
+        """Alter or replace a table. Standard streams on it follow the first, and are stale behind the second."""
+        base = self._name(changed["name"])
+        if changed["alter"]:
+            for copy in streams.copies_of(self._duck, base):
+                self._execute(cursor, f"{command[: changed.start('name')]}{copy}{command[changed.end('name') :]}")
+        answer = self._execute(cursor, command, *rest, **more)
+        if changed["alter"]:
+            streams.renew_views(self._duck, base)
+        else:
+            streams.end_copies(self._duck, base)
+        return answer
+
     def _run(self, cursor: Any, command: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401
         """Run a statement as fakesnow does; but MERGE as DuckDB does, which needs no other database for it."""
+        if changed := _CHANGED_TABLE.match(command):
+            return self._change_table(cursor, command, changed, *rest, **more)
         if not _MERGE.match(command):
             return self._execute(cursor, command, *rest, **more)
         try:
@@ -229,8 +251,10 @@ class Session:
             command = _REPLACED_BY_CLONE.sub(r"\1 AS SELECT * FROM \2", _BINARY.sub("BINARY", command))
         if _PRIVILEGES.search(command):
             rows = self._grants.on_tables(self._connection.database or "")
-            command = _PRIVILEGES.sub(f"({_values(rows, _PRIVILEGE_COLUMNS)})", command)
-        return _HISTORY.sub(lambda match: f"({_values(self._history(**match.groupdict()), _HISTORY_COLUMNS)})", command)
+            command = _PRIVILEGES.sub(f"({render_rows(rows, _PRIVILEGE_COLUMNS)})", command)
+        return _HISTORY.sub(
+            lambda match: f"({render_rows(self._history(**match.groupdict()), _HISTORY_COLUMNS)})", command
+        )
 
     def _name(self, text: str) -> Name:
         return parse_name(text, self._connection.database or "", self._connection.schema or "")
@@ -265,12 +289,16 @@ class Session:
                 streams.make_stale(self._duck, self._name(text))
                 answer = "Statement executed successfully."
             case CreateTask(text):
-                answer = self._tasks.create(self._name(text), statement)
-            case AlterTask(text, state):
-                self._tasks.alter(self._name(text), state, time.monotonic())
+                answer = self._tasks.create(self._name(text), statement, tuple(map(self._name, statement.after)))
+            case AlterTask(text, state, if_exists):
+                if not if_exists or self._tasks.has(self._name(text)):
+                    self._tasks.alter(self._name(text), state, time.monotonic())
                 answer = "Statement executed successfully."
+            case EnableDependents(text):
+                self._tasks.enable(self._name(text), time.monotonic())
+                answer = "true"
             case ExecuteTask(text):
-                task = self._tasks.find(self._name(text))
+                task = self._tasks.find_root(self._name(text))
                 threading.Thread(
                     target=self._tasks.run, args=[task], kwargs={"by_schedule": False}, daemon=True
                 ).start()
@@ -298,21 +326,21 @@ class Session:
 
     def _stream_rows(self, where: Name) -> list[dict[str, Any]]:
         streams.prepare(self._duck, where.database)
-        columns = "created_on, name, base, is_stale"
+        columns = "created_on, name, base, is_stale, copy"
         query = f'SELECT {columns} FROM "{where.database}"._penstock.streams WHERE schema_name = ?'  # noqa: S608
         rows = self._duck.execute(query, [where.schema]).fetchall()
         place = {"database_name": where.database, "schema_name": where.schema}
-        more = {"type": "DELTA", "mode": "APPEND_ONLY"}
         return [
             {
                 "created_on": str(made),
                 "name": name,
                 **place,
                 "table_name": base.replace('"', ""),
-                **more,
+                "type": "DELTA",
+                "mode": "DEFAULT" if copy else "APPEND_ONLY",
                 "stale": str(is_stale).lower(),
             }
-            for made, name, base, is_stale in rows
+            for made, name, base, is_stale, copy in rows
         ]
 
     def _task_rows(self, where: Name) -> list[dict[str, Any]]:
@@ -327,6 +355,7 @@ class Session:
                 "state": task.state,
                 "definition": task.made.definition,
                 "condition": task.made.when,
+                "predecessors": json.dumps([str(each) for each in task.after]),
             }
             for task in sorted(self._tasks.all(), key=lambda task: task.name.name)
             if (task.name.database, task.name.schema) == (where.database, where.schema)
@@ -351,7 +380,7 @@ class Session:
 
     def _say(self, cursor: Any, rows: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401
         """Answer rows, of texts alone."""
-        return self._execute(cursor, _values(rows, tuple(rows[0]) if rows else ("name",)))
+        return self._execute(cursor, render_rows(rows, tuple(rows[0]) if rows else ("name",)))
 
 
 _PRIVILEGE_COLUMNS: Final = ("GRANTEE", "TABLE_SCHEMA", "TABLE_NAME", "PRIVILEGE_TYPE")
@@ -366,19 +395,3 @@ _HISTORY_COLUMNS: Final = (
     "COMPLETED_TIME",
     "SCHEDULED_FROM",
 )
-
-
-def _values(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
-    """Return a query of rows of texts."""
-    names = ", ".join(f'"{name}"' for name in columns)
-    if not rows:
-        nothing = ", ".join(f"'' AS \"{name}\"" for name in columns)
-        return f"SELECT {names} FROM (SELECT {nothing}) WHERE FALSE"  # noqa: S608 - quoted
-    listed = " UNION ALL ".join(
-        "SELECT " + ", ".join(f'{_text(str(row[name]))} AS "{name}"' for name in columns) for row in rows
-    )
-    return f"SELECT {names} FROM ({listed})"  # noqa: S608 - quoted
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"

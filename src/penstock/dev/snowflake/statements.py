@@ -10,17 +10,17 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-
-class RefusedError(Exception):
-    """Snowflake, or this stand-in, does not take a statement."""
+from penstock.dev.snowflake.refusals import RefusedError
+from penstock.dev.snowflake.task_bodies import parse_body
 
 
 @dataclass(frozen=True, slots=True)
 class CreateStream:
-    """CREATE STREAM ... ON TABLE."""
+    """CREATE STREAM ... ON TABLE; one that is not append-only is a standard stream."""
 
     name: str
     table: str
+    append_only: bool
     initial_rows: bool
     replace: bool
     if_not_exists: bool
@@ -28,7 +28,10 @@ class CreateStream:
 
 @dataclass(frozen=True, slots=True)
 class CreateTask:
-    """CREATE TASK. `when` is "" where it runs each time; `schedule` is as it was written, "" without one."""
+    """CREATE TASK. `when` is "" where it runs each time; `schedule` is as it was written, "" without one.
+
+    `after` are the names of its predecessors, as they were written.
+    """
 
     name: str
     schedule: str
@@ -39,6 +42,7 @@ class CreateTask:
     failures_max: int
     replace: bool
     if_not_exists: bool
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,14 @@ class AlterTask:
 
     name: str
     state: Literal["started", "suspended"]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EnableDependents:
+    """SELECT SYSTEM$TASK_DEPENDENTS_ENABLE."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +116,18 @@ class AbortTransaction:
     number: int
 
 
-Definition: TypeAlias = CreateStream | CreateTask | AlterTask | EndRetention | ExecuteTask | Drop | Grant
+Definition: TypeAlias = (
+    CreateStream | CreateTask | AlterTask | EnableDependents | EndRetention | ExecuteTask | Drop | Grant
+)
 """A statement that commits what is open."""
 Statement: TypeAlias = Definition | Show | ShowTransactions | AbortTransaction
 
-_NAME: Final = r'(?P<name>(?:"(?:[^"]|"")+"|[\w$]+)(?:\.(?:"(?:[^"]|"")+"|[\w$]+)){0,2})'
+ANY_NAME: Final = r'(?:"(?:[^"]|"")+"|[\w$]+)(?:\.(?:"(?:[^"]|"")+"|[\w$]+)){0,2}'
+_NAME: Final = rf"(?P<name>{ANY_NAME})"
 _CREATE: Final = r"CREATE\s+(?P<replace>OR\s+REPLACE\s+)?%s\s+(?P<exists>IF\s+NOT\s+EXISTS\s+)?" + _NAME
 _OPTION: Final = re.compile(r"\s*(?P<key>[A-Z_]+)\s*=\s*(?P<value>'(?:[^']|'')*'|[\w.$\"]+)", re.IGNORECASE)
 _AS: Final = re.compile(r"\s*AS\s+", re.IGNORECASE)
+_AFTER: Final = re.compile(rf"\s*AFTER\s+(?P<after>{ANY_NAME}(?:\s*,\s*{ANY_NAME})*)\s+", re.IGNORECASE)
 _WHEN: Final = re.compile(r"\s*WHEN\s+(?P<when>.*?)\s+AS\s+", re.IGNORECASE | re.DOTALL)
 _HAS_DATA: Final = re.compile(r"SYSTEM\$STREAM_HAS_DATA\s*\(\s*'(?P<name>(?:[^']|'')+)'\s*\)", re.IGNORECASE)
 _INTERVAL: Final = re.compile(r"(?P<number>\d+)\s+(?P<unit>SECOND|MINUTE|HOUR)S?|(?P<minutes>\d+)\s+M", re.IGNORECASE)
@@ -176,20 +192,22 @@ def _create_stream(match: re.Match[str], rest: str) -> CreateStream:
     options, left = _options(rest[source.end() :])
     if left.strip():
         raise _unexpected(left)
-    if options.pop("APPEND_ONLY", "FALSE").upper() != "TRUE":
-        message = "this stand-in has streams with APPEND_ONLY = TRUE alone"
-        raise RefusedError(message)
+    append_only = options.pop("APPEND_ONLY", "FALSE").upper() == "TRUE"
     initial = options.pop("SHOW_INITIAL_ROWS", "FALSE").upper() == "TRUE"
     options.pop("COMMENT", None)
     if options:
         raise _unexpected(" ".join(options))
-    return CreateStream(match["name"], source["name"], initial, bool(match["replace"]), bool(match["exists"]))
+    exists, replace = bool(match["exists"]), bool(match["replace"])
+    return CreateStream(match["name"], source["name"], append_only, initial, replace, exists)
 
 
 def _create_task(match: re.Match[str], rest: str) -> CreateTask:
     options, left = _options(rest)
     if unknown := set(options) - _TASK_OPTIONS:
         raise _unexpected(" ".join(sorted(unknown)))
+    behind = _AFTER.match(left)
+    left = left[behind.end() :] if behind else left
+    after = tuple(re.findall(ANY_NAME, behind["after"])) if behind else ()
     condition = _WHEN.match(left)
     begin = condition or _AS.match(left)
     if not begin:
@@ -199,15 +217,24 @@ def _create_task(match: re.Match[str], rest: str) -> CreateTask:
         message = f"WHEN takes SYSTEM$STREAM_HAS_DATA alone, not {when}"
         raise RefusedError(message)
     schedule = options.get("SCHEDULE", "")
-    if not schedule and not when:
-        message = "a task needs a SCHEDULE, or a WHEN that waits for a stream"
-        raise RefusedError(message)
+    _require_one_way(schedule, after, when)
     seconds = parse_schedule(schedule) if schedule else _SCHEDULE_SECONDS.start
     failures = int(options.get("SUSPEND_TASK_AFTER_NUM_FAILURES", _FAILURES_MAX))
     definition = left[begin.end() :].strip()
     exists, replace = bool(match["exists"]), bool(match["replace"])
     warehouse = options.get("WAREHOUSE", "")
-    return CreateTask(match["name"], schedule, seconds, warehouse, when, definition, failures, replace, exists)
+    parse_body(definition)
+    return CreateTask(match["name"], schedule, seconds, warehouse, when, definition, failures, replace, exists, after)
+
+
+def _require_one_way(schedule: str, after: tuple[str, ...], when: str) -> None:
+    message = ""
+    if schedule and after:
+        message = "a task with predecessors cannot have a SCHEDULE: the root of its graph has one"
+    elif not schedule and not after and not when:
+        message = "a task needs a SCHEDULE, or a WHEN that waits for a stream"
+    if message:
+        raise RefusedError(message)
 
 
 def _options(text: str) -> tuple[dict[str, str], str]:
@@ -226,7 +253,7 @@ def _alter_task(match: re.Match[str], rest: str) -> AlterTask:
     if state is None:
         message = f"this stand-in knows ALTER TASK with RESUME and SUSPEND alone, not {rest.strip()}"
         raise RefusedError(message)
-    return AlterTask(match["name"], state)
+    return AlterTask(match["name"], state, bool(match["exists"]))
 
 
 def _execute_task(match: re.Match[str], rest: str) -> ExecuteTask:
@@ -279,7 +306,11 @@ _MAKERS: Final = (
     ),
     (_CREATE % "STREAM", _create_stream),
     (_CREATE % "TASK", _create_task),
-    (r"ALTER\s+TASK\s+(?:IF\s+EXISTS\s+)?" + _NAME, _alter_task),
+    (r"ALTER\s+TASK\s+(?P<exists>IF\s+EXISTS\s+)?" + _NAME, _alter_task),
+    (
+        r"SELECT\s+SYSTEM\$TASK_DEPENDENTS_ENABLE\s*\(\s*'(?P<name>(?:[^']|'')+)'\s*\)$",
+        lambda m, _rest: EnableDependents(m["name"].replace("''", "'")),
+    ),
     (r"ALTER\s+TABLE\s+" + _NAME + r"\s+SET\s+MAX_DATA_EXTENSION_TIME_IN_DAYS\s*=\s*0\b", _end_retention),
     (r"(?P<verb>GRANT|REVOKE)\s+(?P<privileges>[A-Z, ]+?)\s+ON\s+(?P<kind>TABLE|SCHEMA)\s+" + _NAME, _grant),
     (r"EXECUTE\s+TASK\s+" + _NAME, _execute_task),

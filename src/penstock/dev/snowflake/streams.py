@@ -1,4 +1,4 @@
-"""Append-only streams on fakesnow's DuckDB.
+"""Streams on fakesnow's DuckDB.
 
 Source: Snowflake user guide, "Introduction to streams". A stream is a view of the
 rows behind its offset, and the offset is a row of a table in the same database: it
@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from penstock.dev.snowflake.statements import RefusedError
+from penstock.dev.snowflake.refusals import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,6 +69,7 @@ def prepare(duck: Duck, database: str) -> None:
     columns = "schema_name VARCHAR, name VARCHAR, base VARCHAR, next_row BIGINT, created_on TIMESTAMPTZ DEFAULT now()"
     duck.execute(f"CREATE TABLE IF NOT EXISTS {ours}.streams ({columns})")
     duck.execute(f"ALTER TABLE {ours}.streams ADD COLUMN IF NOT EXISTS is_stale BOOLEAN DEFAULT FALSE")
+    duck.execute(f"ALTER TABLE {ours}.streams ADD COLUMN IF NOT EXISTS copy VARCHAR DEFAULT ''")
 
 
 def has_table(duck: Duck, table: Name) -> bool:
@@ -95,13 +96,59 @@ def create_stream(duck: Duck, name: Name, base: Name, statement: CreateStream) -
             raise RefusedError(message)
         drop_stream(duck, name)
     start = "0" if statement.initial_rows else _end(base)
-    insert = f"INSERT INTO {ours} (schema_name, name, base, next_row) SELECT ?, ?, ?, {start}"
-    duck.execute(insert, [name.schema, name.name, str(base)])
+    copy = "" if statement.append_only else str(Name(name.database, "_penstock", f"{name.schema}.{name.name}"))
+    insert = f"INSERT INTO {ours} (schema_name, name, base, copy, next_row) SELECT ?, ?, ?, ?, {start}"
+    duck.execute(insert, [name.schema, name.name, str(base), copy])
+    if copy:
+        rows = "LIMIT 0" if statement.initial_rows else ""
+        duck.execute(f"CREATE OR REPLACE TABLE {copy} AS SELECT * FROM {base} {rows}")  # noqa: S608 - quoted
+        _show_changes(duck, name, base, copy)
+        return f"Stream {name.name} successfully created."
     offset = f"(SELECT next_row FROM {ours} WHERE schema_name = {_text(name.schema)} AND name = {_text(name.name)})"  # noqa: S608 - quoted
     more = """'INSERT' AS "METADATA$ACTION", FALSE AS "METADATA$ISUPDATE", rowid::VARCHAR AS "METADATA$ROW_ID" """
     news = f"rowid >= {offset} AND rowid < {_UNCOMMITTED}"
     duck.execute(f"CREATE VIEW {name} AS SELECT *, {more} FROM {base} WHERE {news}")  # noqa: S608 - quoted
     return f"Stream {name.name} successfully created."
+
+
+def _show_changes(duck: Duck, name: Name, base: Name, copy: str) -> None:
+    """Make the view of a standard stream: a row that was updated has gone, and has come."""
+
+    def less(one: object, other: object, action: str) -> str:
+        return (
+            f"SELECT *, '{action}' AS \"METADATA$ACTION\" FROM (SELECT * FROM {one} EXCEPT ALL SELECT * FROM {other})"  # noqa: S608 - quoted
+        )
+
+    duck.execute(
+        f"CREATE OR REPLACE VIEW {name} AS {less(base, copy, 'INSERT')} UNION ALL {less(copy, base, 'DELETE')}"
+    )
+
+
+def copies_of(duck: Duck, base: Name) -> list[str]:
+    """Return the copies that the standard streams on a table have, quoted."""
+    return [copy for _, copy in _standard_streams(duck, base)]
+
+
+def renew_views(duck: Duck, base: Name) -> None:
+    """Show the columns that a table and the copies of its streams have now."""
+    for name, copy in _standard_streams(duck, base):
+        _show_changes(duck, name, base, copy)
+
+
+def end_copies(duck: Duck, base: Name) -> None:
+    """Let the standard streams on a table that was replaced be stale."""
+    for name, _ in _standard_streams(duck, base):
+        ours = f'"{name.database}"._penstock.streams'
+        update = f"UPDATE {ours} SET is_stale = TRUE WHERE schema_name = ? AND name = ?"  # noqa: S608 - quoted
+        duck.execute(update, [name.schema, name.name])
+
+
+def _standard_streams(duck: Duck, base: Name) -> list[tuple[Name, str]]:
+    if not has_table(duck, Name(base.database, "_penstock", "streams")):
+        return []
+    query = f"SELECT schema_name, name, copy FROM \"{base.database}\"._penstock.streams WHERE base = ? AND copy <> ''"  # noqa: S608 - quoted
+    rows = duck.execute(query, [str(base)]).fetchall()
+    return [(Name(base.database, schema, name), copy) for schema, name, copy in rows]
 
 
 def drop_stream(duck: Duck, name: Name) -> bool:
@@ -149,6 +196,10 @@ def advance(duck: Duck, ends: dict[Name, int]) -> None:
         ours = f'"{name.database}"._penstock.streams'
         update = f"UPDATE {ours} SET next_row = ? WHERE schema_name = ? AND name = ? AND next_row <> ?"  # noqa: S608 - quoted
         duck.execute(update, [end, name.schema, name.name, end])
+        query = f"SELECT base, copy FROM {ours} WHERE schema_name = ? AND name = ? AND copy <> ''"  # noqa: S608 - quoted
+        for base, copy in duck.execute(query, [name.schema, name.name]).fetchall():
+            duck.execute(f"DELETE FROM {copy}")  # noqa: S608 - quoted
+            duck.execute(f"INSERT INTO {copy} SELECT * FROM {base}")  # noqa: S608 - quoted
 
 
 def _end(base: Name | str) -> str:

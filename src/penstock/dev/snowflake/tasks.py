@@ -1,6 +1,7 @@
 """Tasks: what they are, when they run, and what became of their runs.
 
-Source: Snowflake user guide, "Introduction to tasks", and SQL reference, "TASK_HISTORY".
+Source: Snowflake user guide, "Introduction to tasks" and "Create a sequence of tasks
+with a task graph"; SQL reference, "CREATE TASK", "TASK_HISTORY".
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 import datetime as dt
 import json
 import threading
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from penstock.dev.snowflake.statements import CreateTask, RefusedError
+from penstock.dev.snowflake import task_graphs as graphs
+from penstock.dev.snowflake.refusals import RefusedError
+from penstock.dev.snowflake.statements import CreateTask
 from penstock.dev.snowflake.streams import Name
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ class Task:
 
     name: Name
     made: CreateTask
+    after: tuple[Name, ...] = ()
     state: str = "suspended"
     created_on: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
     due: float = 0.0
@@ -59,10 +63,11 @@ class Tasks:
         self._tasks: dict[Name, Task] = {}
         self._runs: list[Run] = []
         self._lock = threading.RLock()
-        for name, made, state in json.loads(file.read_text()) if file.exists() else ():
-            self._tasks[Name(*name)] = Task(Name(*name), CreateTask(**made), state)
+        for name, made, after, state in json.loads(file.read_text()) if file.exists() else ():
+            behind = tuple(Name(*each) for each in after)
+            self._tasks[Name(*name)] = Task(Name(*name), CreateTask(**made), behind, state)
 
-    def create(self, name: Name, made: CreateTask) -> str:
+    def create(self, name: Name, made: CreateTask, after: tuple[Name, ...]) -> str:
         """Make a task; return what Snowflake says then."""
         with self._lock:
             if name in self._tasks and made.if_not_exists:
@@ -70,7 +75,13 @@ class Tasks:
             if name in self._tasks and not made.replace:
                 message = f"Object '{name.name}' already exists."
                 raise RefusedError(message)
-            self._tasks[name] = Task(name, made)
+            graphs.require_predecessors(self._tasks, name, after)
+            for each in after:
+                graphs.require_suspended(self._tasks, each)
+            if name in self._tasks and not graphs.is_alone(self._tasks, name):
+                graphs.require_suspended(self._tasks, name)
+            graphs.sever(self._tasks, name)
+            self._tasks[name] = Task(name, made, after)
             self._keep()
             return f"Task {name.name} successfully created."
 
@@ -78,17 +89,45 @@ class Tasks:
         """Resume or suspend a task; one that is resumed is due an interval later."""
         with self._lock:
             task = self.find(name)
+            if task.after:
+                graphs.require_suspended(self._tasks, name)
+            elif state == "started" and not (task.made.schedule or task.made.when):
+                message = f"Task '{name.name}' has neither a schedule nor a predecessor."
+                raise RefusedError(message)
             if state == "started" and task.state != state:
                 task.due, task.failures = now + task.made.seconds, 0
             task.state = state
             self._keep()
 
-    def drop(self, name: Name) -> bool:
-        """Drop a task; return whether there was one."""
+    def enable(self, name: Name, now: float) -> None:
+        """Resume a task, and all that come after it."""
         with self._lock:
+            self.find(name)
+            for each in (*reversed(graphs.followers(self._tasks, name)), name):
+                self.alter(each, "started", now)
+
+    def drop(self, name: Name) -> bool:
+        """Drop a task; return whether there was one. Those after it come after it no more."""
+        with self._lock:
+            if name in self._tasks:
+                if not graphs.is_alone(self._tasks, name):
+                    graphs.require_suspended(self._tasks, name)
+                graphs.sever(self._tasks, name)
             there = self._tasks.pop(name, None) is not None
             self._keep()
             return there
+
+    def find_root(self, name: Name) -> Task:
+        """Return a task that EXECUTE TASK takes; RefusedError for one with predecessors."""
+        task = self.find(name)
+        if task.after:
+            message = f"Task '{name.name}' has predecessors: EXECUTE TASK runs the root of a graph."
+            raise RefusedError(message)
+        return task
+
+    def has(self, name: Name) -> bool:
+        """Whether there is such a task."""
+        return name in self._tasks
 
     def find(self, name: Name) -> Task:
         """Return a task; RefusedError where there is none."""
@@ -110,12 +149,33 @@ class Tasks:
     def run_due(self, now: float) -> None:
         """Run what is due, one after the other; no run of a task begins before its last one has ended."""
         for task in self.all():
-            if task.state == "started" and task.due <= now:
+            if not task.after and task.state == "started" and task.due <= now:
                 task.due = now + task.made.seconds
                 self.run(task, by_schedule=True)
 
     def run(self, task: Task, *, by_schedule: bool) -> None:
-        """Run a task once, if its WHEN is true. One that failed too often in a row is suspended."""
+        """Run a root once, if its WHEN is true, and what comes after it.
+
+        A task runs when all of its predecessors that are resumed have succeeded. A root
+        whose graph failed too often in a row is suspended.
+        """
+        states = {task.name: self._run(task, by_schedule=by_schedule)}
+        for name in graphs.followers(self._tasks, task.name):
+            child = self._tasks[name]
+            counting = [each for each in child.after if each in states or self._tasks[each].state == "started"]
+            if child.state == "started" and {states.get(each, "") for each in counting} == {"SUCCEEDED"}:
+                states[name] = self._run(child, by_schedule=by_schedule)
+        with self._lock:
+            if "FAILED" in states.values():
+                task.failures += 1
+            elif states[task.name] == "SUCCEEDED":
+                task.failures = 0
+            if task.made.failures_max and task.failures >= task.made.failures_max:
+                task.state = "suspended"
+                self._keep()
+
+    def _run(self, task: Task, *, by_schedule: bool) -> str:
+        """Run a task, if its WHEN is true; return how that ended."""
         began = dt.datetime.now(dt.UTC)
         state, error = "SUCCEEDED", ""
         try:
@@ -125,18 +185,17 @@ class Tasks:
                 self._execute(task)
         except Exception as failure:  # noqa: BLE001 - it is told
             state, error = "FAILED", str(failure)
-        with self._lock:
-            task.failures = task.failures + 1 if state == "FAILED" else 0 if state == "SUCCEEDED" else task.failures
-            if task.made.failures_max and task.failures >= task.made.failures_max:
-                task.state = "suspended"
-                self._keep()
-            if state == "SKIPPED" and not task.made.schedule:
-                return
-            self._runs.append(Run(task.name, state, error, began, dt.datetime.now(dt.UTC), by_schedule))
-            del self._runs[:-_RUNS_KEPT]
+        if state != "SKIPPED" or task.made.schedule or task.after:
+            with self._lock:
+                self._runs.append(Run(task.name, state, error, began, dt.datetime.now(dt.UTC), by_schedule))
+                del self._runs[:-_RUNS_KEPT]
+        return state
 
     def _keep(self) -> None:
-        kept = [[(t.name.database, t.name.schema, t.name.name), asdict(t.made), t.state] for t in self._tasks.values()]
+        kept = [
+            [astuple(task.name), asdict(task.made), [astuple(each) for each in task.after], task.state]
+            for task in self._tasks.values()
+        ]
         new = self._file.with_suffix(".new")
         new.write_text(json.dumps(kept))
         new.replace(self._file)

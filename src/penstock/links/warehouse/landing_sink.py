@@ -11,6 +11,7 @@ from penstock.core.errors import FULL_REFRESH, RefusedStatementError, TableStopp
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
+from penstock.core.warehouse.landing_tasks import plan_graphs_end, plan_streams_anew, plan_suspension
 from penstock.core.warehouse.load_plan import plan_positions, plan_steps
 from penstock.core.warehouse.messages import (
     render_barrier,
@@ -220,7 +221,8 @@ class LandingSink:
                 if {column.name for column in before.schema.columns} <= set(there):
                     self._drain(before.schema)
                 self._migrate(before.schema, step, schema)
-                self._run(plan_task(self._zone, schema))
+                # A task that the file has no more may come after it.
+                self._run([plan_suspension(self._zone, schema.table), *plan_task(self._zone, schema)])
         return following.after
 
     def _begin(self, schema: TableSchema) -> None:
@@ -235,6 +237,7 @@ class LandingSink:
         probe = f"SELECT 1 FROM {target.path(self._database.dialect)} LIMIT 1"  # noqa: S608 - the name is quoted
         if there and not self._database.fetch(probe):
             # It may have been made ahead of the first rows, for a later schema than theirs.
+            self._run(plan_graphs_end(self._zone, schema.table))
             self._run(plan_drop(self._database.dialect, target))
         self._run(statements)
 
@@ -253,6 +256,8 @@ class LandingSink:
         for statement in change.statements:
             if not _is_done(statement, there, after):
                 self._database.run(statement)
+        if change.is_remade:
+            self._run(plan_streams_anew(self._zone, after.table))
 
     def _drain(self, schema: TableSchema) -> None:
         """Merge all that has landed, as the task does; two of them take turns by the stream."""
@@ -328,7 +333,10 @@ def _require_plain(rules: LoadRules) -> None:
     """Raise UsageError for what would not be done to the messages."""
     if rules.columns:
         message = "a landing zone holds messages as they are, and the link has rules for `columns`"
-        raise UsageError(message, "take `columns` out of the link, or mask the columns in views on the public tables")
+        raise UsageError(
+            message,
+            "take `columns` out of the link, or give the sink `tables` with `columns`: SQL for the public tables",
+        )
     if rules.deletes == "soft":
         message = "a landing zone keeps deleted rows in its landing tables, and the link says `deletes: soft`"
         raise UsageError(message, "take `deletes` out of the link")

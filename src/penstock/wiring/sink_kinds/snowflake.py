@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.config.secrets import secret
+from penstock.config.zone_tasks import plan_tasks
 from penstock.core.warehouse.landing import LandingZone
 
 if TYPE_CHECKING:
@@ -31,14 +32,17 @@ class SnowflakeKind:
     @property
     def zone(self) -> LandingZone:
         """Where messages land."""
-        assert self.sink.landing is not False  # noqa: S101 - `has_zone`
-        return LandingZone(self.sink.landing, self.sink.warehouse, self.sink.schedule, self.sink.readers)
+        sink, tasks = self.sink, plan_tasks(self.spec.pipeline, self.sink.tasks)
+        assert sink.landing is not False  # noqa: S101 - `has_zone`
+        rules = tuple(table.rule for table in sink.tables)
+        return LandingZone(sink.landing, sink.warehouse, sink.schedule, sink.readers, tasks, rules)
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""
         sink = self.sink
         yield from _place(sink)
         yield f"landing  messages in the schema {sink.landing}; tasks merge them on {sink.warehouse}, {sink.schedule}"
+        yield from (f"task     {task.meaning}" for task in sink.tasks)
 
     def examine(self) -> str:
         """See `SinkKind`."""

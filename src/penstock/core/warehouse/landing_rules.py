@@ -1,0 +1,134 @@
+"""What a landing zone makes of a table's rows on their way into the public table: a filter, and converted columns.
+
+The expressions are Snowflake's SQL over a row with its types. A public table has the
+rows for which the filter is true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.errors import UsageError
+from penstock.core.warehouse.columns import stopped
+from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.dialects import SNOWFLAKE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlglot import exp
+
+    from penstock.core.patterns import TablePatterns
+    from penstock.core.tables import TableSchema
+
+TREATED: Final = "AS penstock_treated"
+"""What stands in every merge whose rows are treated, and in no other."""
+_OURS: Final = "__penstock"
+_OF_A_SELECT: Final = frozenset({"kind", "expressions"})
+_HINT: Final = "write one expression over the table's columns, with their names in double quotes as the source has them"
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneRule:
+    """What is done to rows of the tables that match: `where` is "" for no filter, `columns` are names with expressions.
+
+    A column that the source has is converted. Any other is new; its expression is a
+    CAST, whose type it has.
+    """
+
+    patterns: TablePatterns
+    where: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+
+    def require_for(self, schema: TableSchema) -> None:
+        """Raise TableStoppedError where the rule does not fit a table's columns."""
+        there = {column.name for column in schema.columns}
+        folded = {name.casefold() for name in there}
+        for text in (self.where, *(value for _, value in self.columns)):
+            if unknown := sorted(read_columns(text) - there):
+                reason = f"the sink's rule names {unknown[0]}, which is no column of it: {text}"
+                raise stopped(schema, "", reason, f'{_HINT}: "{min(there)}"')
+        for name, text in self.columns:
+            reason = ""
+            if name in schema.key:
+                reason = "the sink's rule converts it, and rows are merged by it"
+            elif name not in there and name.casefold() in folded:
+                reason = "the sink's rule makes it, and the table has one whose name differs only in case"
+            elif name not in there and not new_type(text):
+                reason = f"the sink's rule makes it, and does not say its type: {text}"
+            if reason:
+                raise stopped(schema, name, reason, "convert another column, or make a new one: CAST(... AS VARCHAR)")
+
+    def new_columns(self, schema: TableSchema) -> Mapping[str, str]:
+        """Return the columns that the source has not, with their types."""
+        there = {column.name for column in schema.columns}
+        return {name: new_type(text) for name, text in self.columns if name not in there}
+
+    def treat(self, schema: TableSchema, source: str, flags: Sequence[str]) -> str:
+        """Return the query for treated rows of `source`, which has the table's columns, the row's op, and `flags`.
+
+        A row that the filter does not want is deleted, in case it is there.
+        """
+        converted = dict(self.columns)
+        names = [column.name for column in schema.columns]
+        op = f'"{_OURS}_op"'
+        wanted = f"CASE WHEN ({self.where}\n) THEN {op} ELSE 'd' END AS {op}" if self.where else op
+        selected = [wanted, *flags]
+        for name in (*names, *self.new_columns(schema)):
+            quoted = quote_name(SNOWFLAKE, name)
+            # The line's end ends a comment, too.
+            selected.append(f"({converted[name]}\n) AS {quoted}" if name in converted else quoted)
+        return f"SELECT {', '.join(selected)} FROM ({source}) {TREATED}"  # noqa: S608 - names are quoted
+
+
+def new_type(text: str) -> str:
+    """Return the type that an expression is cast to, "" where it is no CAST."""
+    from sqlglot import exp  # noqa: PLC0415 - slow to import, and few sinks have rules
+
+    parsed = _parsed(text)
+    while isinstance(parsed, exp.Paren):
+        parsed = parsed.this
+    return parsed.to.sql(dialect="snowflake") if isinstance(parsed, exp.Cast) else ""
+
+
+def read_columns(text: str) -> set[str]:
+    """Return the columns that an expression reads, as Snowflake knows them. UsageError for what is no expression."""
+    from sqlglot import exp  # noqa: PLC0415 - as above
+
+    if not text:
+        return set()
+    found = set()
+    for column in _parsed(text).find_all(exp.Column):
+        if column.table:
+            message = f"the expression names a table, {column.sql(dialect='snowflake')}: {text}"
+            raise UsageError(message, _HINT)
+        found.add(column.name if column.this.quoted else column.name.upper())
+    return found
+
+
+@lru_cache(maxsize=1_000)
+def _parsed(text: str) -> exp.Expression:
+    """Read one expression of one row. Raises UsageError for what is more."""
+    import sqlglot  # noqa: PLC0415 - as above
+    from sqlglot import errors, exp  # noqa: PLC0415
+
+    try:
+        statements = sqlglot.parse(f"SELECT ({text}\n)", read="snowflake")
+    except errors.SqlglotError as error:
+        message = f"the expression is not understood: {text}: {str(error).splitlines()[0]}"
+        raise UsageError(message, _HINT) from error
+    select = statements[0] if len(statements) == 1 else None
+    listed = select.expressions if isinstance(select, exp.Select) else []
+    is_one = isinstance(select, exp.Select) and len(listed) == 1 and isinstance(listed[0], exp.Paren)
+    more = () if select is None else (value for name, value in select.args.items() if name not in _OF_A_SELECT)
+    if (
+        not is_one
+        or any(more)
+        or listed[0].find(exp.Alias, exp.Query, exp.AggFunc, exp.Window, exp.Star, exp.Parameter, exp.Placeholder)
+    ):
+        message = f"the expression is more than one value of a row: {text}"
+        raise UsageError(message, _HINT)
+    value: exp.Expression = listed[0].this
+    return value

@@ -1,0 +1,184 @@
+"""Tasks of a user behind a landing zone: Snowflake's task graphs, on streams of public tables.
+
+A graph has one root: the task that merges a table, or a task with a schedule. All of
+its streams are on one table, and what it is made of comes and goes with that table.
+Snowflake changes nothing in a graph whose root is started.
+
+Source: Snowflake user guide, "Create a sequence of tasks with a task graph"; SQL
+reference, CREATE TASK, CREATE STREAM, SYSTEM$TASK_DEPENDENTS_ENABLE; Snowflake
+Scripting, "Working with transactions".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.core.warehouse.dialect import quote_name, quote_text
+from penstock.core.warehouse.dialects import SNOWFLAKE
+from penstock.core.warehouse.micro_batches import NEWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.core.tables import TableId
+
+
+class TaskZone(Protocol):
+    """What tasks need of a landing zone: its schema, the warehouse that runs them, and all of them in order."""
+
+    @property
+    def schema(self) -> str:
+        """Where they are."""
+        ...
+
+    @property
+    def virtual_warehouse(self) -> str:
+        """What runs them."""
+        ...
+
+    @property
+    def tasks(self) -> tuple[ZoneTask, ...]:
+        """Each behind those that it comes after."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneTask:
+    """A task by `schedule` (as in CREATE TASK), or behind the tasks and the merges of tables that `after` names.
+
+    `name` is the user's, below that of the pipeline. `root` is what its graph begins
+    with: a task's name, or a table's. `table` is what the graph belongs to: the table
+    of its root, or of its streams; None for a graph that has neither.
+    """
+
+    name: str
+    statements: tuple[str, ...]
+    root: str
+    table: TableId | None = None
+    schedule: str = ""
+    after: tuple[str, ...] = ()
+    stream: TableId | None = None
+    failures_max: int = 10
+
+    @property
+    def object(self) -> str:
+        """What the task is called in the zone's schema. No table has a name without a dot."""
+        return f"{self.name}/task"
+
+    @property
+    def predecessors(self) -> tuple[str, ...]:
+        """What the tasks are called in the zone's schema that it comes after."""
+        return tuple(f"{name}/task" for name in self.after)
+
+    def stream_path(self, zone: TaskZone) -> str:
+        """The full name of its stream, quoted."""
+        return _path(zone, f"{self.name}/stream")
+
+    def condition(self, zone: TaskZone) -> str:
+        """What WHEN says; "" where it runs each time."""
+        return f"SYSTEM$STREAM_HAS_DATA({quote_text(self.stream_path(zone), SNOWFLAKE)})" if self.stream else ""
+
+    def body(self, zone: TaskZone) -> str:
+        """What it runs: one statement, or a block that is one transaction."""
+        statements = [each.replace(NEWS, self.stream_path(zone)) for each in self.statements if not _defines(each)]
+        if len(statements) == 1:
+            return statements[0]
+        # A comment may end a statement.
+        listed = " ".join(f"{each}\n;" if "--" in each else f"{each};" for each in statements)
+        return f"BEGIN BEGIN TRANSACTION; {listed} COMMIT; EXCEPTION WHEN OTHER THEN ROLLBACK; RAISE; END"
+
+
+def plan_graphs(zone: TaskZone, table: TableId | None) -> list[str]:
+    """Return what makes the graphs of a table whose root, if that is its merge, is suspended; and lets them run.
+
+    Each statement may be run again. A stream begins with the rows that are there.
+    """
+    tasks = tasks_of(zone, table)
+    # A task whose predecessor was replaced may be a root now.
+    statements = [_suspend(zone, task.object) for task in tasks]
+    for task in tasks:
+        statements += [each for each in task.statements if _defines(each)]
+        statements += plan_stream(zone, task)
+        statements.append(_create(zone, task))
+    roots = dict.fromkeys(_path(zone, f"{task.root}/task") for task in tasks)
+    return statements + [f"SELECT SYSTEM$TASK_DEPENDENTS_ENABLE({quote_text(root, SNOWFLAKE)})" for root in roots]
+
+
+def plan_stream(zone: TaskZone, task: ZoneTask, *, anew: bool = False) -> Iterator[str]:
+    """Yield what makes the stream of a task, if it has one; `anew` it begins with all rows again."""
+    if task.stream is not None:
+        create = "CREATE OR REPLACE STREAM" if anew else "CREATE STREAM IF NOT EXISTS"
+        base = quote_name(SNOWFLAKE, task.stream.schema, task.stream.name)
+        yield f"{create} {task.stream_path(zone)} ON TABLE {base} SHOW_INITIAL_ROWS = TRUE"
+
+
+def plan_streams_anew(zone: TaskZone, table: TableId) -> list[str]:
+    """Return what makes the streams of a table's graphs anew: one cannot be read once its table was replaced."""
+    return [statement for task in tasks_of(zone, table) for statement in plan_stream(zone, task, anew=True)]
+
+
+def plan_graphs_end(zone: TaskZone, table: TableId) -> list[str]:
+    """Return what ends the graphs of a table; the task that merges it stays, and is suspended."""
+    tasks = tasks_of(zone, table)
+    return [
+        plan_suspension(zone, table),
+        *(_suspend(zone, task.object) for task in tasks if not task.after),
+        *(f"DROP TASK IF EXISTS {_path(zone, task.object)}" for task in reversed(tasks)),
+        *(f"DROP STREAM IF EXISTS {task.stream_path(zone)}" for task in tasks if task.stream),
+    ]
+
+
+def plan_removal(zone: TaskZone, name: str, roots: Sequence[str]) -> list[str]:
+    """Return what removes a task that the file has no more; `name` and `roots` are names in the zone's schema.
+
+    The roots of its graph stay suspended.
+    """
+    stream = _path(zone, f"{name.removesuffix('/task')}/stream")
+    suspends = [_suspend(zone, root) for root in roots]
+    return [*suspends, f"DROP TASK IF EXISTS {_path(zone, name)}", f"DROP STREAM IF EXISTS {stream}"]
+
+
+def plan_suspension(zone: TaskZone, table: TableId) -> str:
+    """Return what suspends the task that merges a table: while others come after it, it cannot be replaced else."""
+    return _suspend(zone, f"{table}/task")
+
+
+def follows_merge(zone: TaskZone, table: TableId) -> bool:
+    """Whether a task comes after the merge of a table."""
+    return any(task.root == str(table) for task in zone.tasks)
+
+
+def tasks_of(zone: TaskZone, table: TableId | None) -> list[ZoneTask]:
+    """Return the tasks of the graphs that belong to a table, each behind those that it comes after."""
+    return [task for task in zone.tasks if task.table == table]
+
+
+def identifier(name: str) -> str:
+    """Return a name as the session's login reads it: in capitals, unless it can only be meant as it is."""
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]*", name) else quote_name(SNOWFLAKE, name)
+
+
+def _create(zone: TaskZone, task: ZoneTask) -> str:
+    parts = [f"CREATE OR REPLACE TASK {_path(zone, task.object)}", f"WAREHOUSE = {identifier(zone.virtual_warehouse)}"]
+    if task.schedule:
+        parts.append(f"SCHEDULE = {quote_text(task.schedule, SNOWFLAKE)}")
+        parts.append(f"SUSPEND_TASK_AFTER_NUM_FAILURES = {task.failures_max}")
+    else:
+        parts.append(f"AFTER {', '.join(_path(zone, name) for name in task.predecessors)}")
+    if task.stream:
+        parts.append(f"WHEN {task.condition(zone)}")
+    return " ".join([*parts, f"AS {task.body(zone)}"])
+
+
+def _suspend(zone: TaskZone, name: str) -> str:
+    return f"ALTER TASK IF EXISTS {_path(zone, name)} SUSPEND"
+
+
+def _defines(statement: str) -> bool:
+    return statement.split(None, 1)[0].upper() == "CREATE"
+
+
+def _path(zone: TaskZone, name: str) -> str:
+    return quote_name(SNOWFLAKE, zone.schema, name)

@@ -1,0 +1,109 @@
+"""Filters and conversions of a landing zone, on Snowflake's stand-in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.snowflake_case import tell_problems
+
+from penstock.config.audits import AuditSpec
+from penstock.wiring.audit import run_audit
+from penstock.wiring.landing_plans import apply_zones
+
+if TYPE_CHECKING:
+    from tests.servers.snowflake_case import Landed
+
+    from penstock.core.audit.findings import TableFindings
+
+_RULE = """[{match: ["*.t0"], where: '"who" <> ''test''',
+  columns: {note: 'UPPER("note")', size: 'CAST(LENGTH("note") AS NUMBER(9))'}}]"""
+
+
+def set_rules(landed: Landed, rules: str, before: str = "") -> None:
+    """Write what is done to rows into the pipeline's file, in the place of `before`."""
+    old = f", tables: {before}" if before else ""
+    text = landed.chain.file.read_text()
+    landed.chain.file.write_text(text.replace(f"warehouse: WH{old}", f"warehouse: WH, tables: {rules}"))
+
+
+def public(landed: Landed) -> list[tuple[object, ...]]:
+    return landed.ask(f'SELECT "id", "who", "note", "size" FROM "{landed.chain.name}"."t0" ORDER BY "id"')
+
+
+def audit(landed: Landed) -> TableFindings:
+    landed.chain.mirror()
+    (found,) = run_audit(
+        landed.chain.spec, AuditSpec(source=landed.chain.source, sink="wh", wait_seconds=60), lambda _: None
+    ).tables
+    return found
+
+
+def test_a_public_table_has_the_rows_that_are_wanted_converted_and_follows_when_that_is_changed(landed: Landed) -> None:
+    chain = landed.chain
+    set_rules(landed, _RULE)
+    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, who VARCHAR(9), note VARCHAR(40))")
+    chain.write("INSERT INTO t0 VALUES (1, 'a', 'one'), (2, 'test', 'two'), (3, NULL, 'three'), (4, 'b', NULL)")
+    chain.start()
+    chain.carry()
+    landed.merge()
+    assert public(landed) == [(1, "a", "ONE", 3), (4, "b", None, None)]
+
+    chain.write("UPDATE t0 SET who = 'test' WHERE id = 1", "UPDATE t0 SET who = 'c' WHERE id = 2")
+    chain.carry()
+    landed.merge()
+    assert public(landed) == [(2, "c", "TWO", 3), (4, "b", None, None)]
+    equal = audit(landed)
+    assert (equal.state, [each.column for each in equal.not_compared]) == ("equal", ["note"])
+
+    other = _RULE.replace("<> ''test''", "= ''test''").replace("UPPER", "LOWER")
+    set_rules(landed, other, _RULE)
+    assert tell_problems(landed) == ["its rows are filtered or converted otherwise than the sink's `tables` say now"]
+    (applied,) = apply_zones(chain.spec)
+    assert applied.statements[-1].startswith("CREATE OR REPLACE STREAM")
+    landed.merge()
+    assert public(landed) == [(1, "test", "one", 3)]
+    assert tell_problems(landed) == []
+    assert [plan.statements[-1].startswith("CREATE OR REPLACE STREAM") for plan in apply_zones(chain.spec)] == [False]
+
+
+@pytest.mark.nightly
+def test_an_audit_finds_a_row_that_is_there_and_should_be_kept_out_and_one_that_is_not_there(landed: Landed) -> None:
+    chain = landed.chain
+    set_rules(landed, _RULE)
+    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, who VARCHAR(9), note VARCHAR(40))")
+    chain.write("INSERT INTO t0 VALUES (1, 'a', 'one'), (2, 'test', 'two'), (3, 'b', 'three')")
+    chain.start()
+    chain.carry()
+    landed.merge()
+
+    landed.ask(f"""INSERT INTO "{chain.name}"."t0" VALUES (2, 'test', 'TWO', 3)""")
+    landed.ask(f"""DELETE FROM "{chain.name}"."t0" WHERE "id" = 3""")
+
+    found = audit(landed)
+    assert (found.state, sorted(row.key for row in found.rows)) == ("different", [("2",), ("3",)])
+
+
+@pytest.mark.nightly
+def test_a_row_whose_change_lacks_columns_is_treated_by_the_values_of_older_messages(landed: Landed) -> None:
+    chain = landed.chain
+    chain.file.write_text(chain.file.read_text().replace("start: snapshot", "start: snapshot\n    row_images: partial"))
+    set_rules(landed, _RULE)
+    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, who VARCHAR(9), note VARCHAR(40))")
+    chain.write("INSERT INTO t0 VALUES (1, 'a', 'one'), (2, 'test', 'two'), (3, 'b', 'three')")
+    chain.start()
+    chain.carry()
+    landed.merge()
+
+    minimal = "SET SESSION binlog_row_image = MINIMAL"
+    chain.write(minimal, "UPDATE t0 SET note = 'neu' WHERE id = 1", "UPDATE t0 SET note = 'x' WHERE id = 2")
+    chain.write(minimal, "UPDATE t0 SET who = 'test' WHERE id = 3")
+    chain.carry()
+    landed.merge()
+    assert public(landed) == [(1, "a", "NEU", 3)]
+
+    chain.write(minimal, "UPDATE t0 SET who = 'c' WHERE id = 2", "ALTER TABLE t0 ADD COLUMN more INT")
+    chain.write(minimal, "UPDATE t0 SET who = 'd', more = 1 WHERE id = 3")
+    chain.carry()
+    landed.merge()
+    assert public(landed) == [(1, "a", "NEU", 3), (2, "c", "X", 1), (3, "d", "THREE", 5)]

@@ -1,0 +1,116 @@
+"""What a rule makes of a merge: exact SQL, and what is said of a rule that does not fit a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from penstock.core.audit.landing import folded_rows, untreated_rows
+from penstock.core.errors import TableStoppedError
+from penstock.core.patterns import TablePatterns
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
+from penstock.core.warehouse.landing import LandingZone, plan_landed_merge, plan_task
+from penstock.core.warehouse.landing_rules import TREATED, ZoneRule
+from penstock.core.warehouse.landing_state import StreamFound, TaskFound, ZoneFound, find_troubles, treats_otherwise
+
+ORDERS = TableId("shop", "orders")
+ID = Column("id", IntegerType(64, unsigned=False), nullable=False)
+NOTE = Column("note", TextType(40, "utf8mb4"), nullable=True)
+SCHEMA = TableSchema(ORDERS, (ID, NOTE), ("id",))
+PLAIN = LandingZone("landing", "load_wh", "30 SECONDS")
+OF_SHOP = TablePatterns(("shop.*",))
+RULE = ZoneRule(
+    OF_SHOP,
+    "\"note\" <> 'test' -- theirs",
+    (("note", 'UPPER("note")'), ("size", 'CAST(LENGTH("note") AS NUMBER(9, 0))')),
+)
+ZONE = replace(PLAIN, rules=(ZoneRule(TablePatterns(("other.*",)), "FALSE"), RULE))
+
+
+def test_rows_are_treated_behind_the_newest_message_of_each_key_and_one_that_is_not_wanted_is_deleted() -> None:
+    merge, plain = plan_landed_merge(ZONE, SCHEMA), plan_landed_merge(PLAIN, SCHEMA)
+
+    begin, source, rest = (
+        plain.partition("USING (")[0],
+        plain.partition("USING (")[2],
+        "".join(plain.partition(") AS s ON ")[1:]),
+    )
+    source = source.partition(") AS s ON ")[0]
+    expected = (
+        f"{begin}USING (SELECT CASE WHEN (\"note\" <> 'test' -- theirs\n) THEN \"__penstock_op\" ELSE 'd' END "
+        'AS "__penstock_op", "id", (UPPER("note")\n) AS "note", (CAST(LENGTH("note") AS NUMBER(9, 0))\n) AS "size" '
+        f"FROM ({source}) {TREATED}{rest}"
+    )
+    expected = expected.replace('SET "note" = s."note"', 'SET "note" = s."note", "size" = s."size"')
+    expected = expected.replace(
+        '"note") VALUES (s."id", s."note")', '"note", "size") VALUES (s."id", s."note", s."size")'
+    )
+    assert merge == expected
+    assert isinstance(sqlglot.parse_one(merge, dialect="snowflake"), exp.Merge)
+
+
+def test_a_new_column_is_added_with_the_type_of_its_cast_before_the_task_needs_it() -> None:
+    first, *_ = plan_task(ZONE, SCHEMA)
+
+    assert first == 'ALTER TABLE "shop"."orders" ADD COLUMN IF NOT EXISTS "size" DECIMAL(9, 0)'
+    assert isinstance(sqlglot.parse_one(first, dialect="snowflake"), exp.Alter)
+
+
+def test_rows_whose_messages_may_lack_values_are_read_from_the_landing_table_by_the_keys_of_the_stream() -> None:
+    merge = plan_landed_merge(ZONE, replace(SCHEMA, partial_rows=True))
+
+    key = 'CAST("message":row."id"::VARCHAR AS NUMBER(38, 0))'
+    rows = "\"message\":op::VARCHAR IN ('c', 'r', 'u', 'd')"
+    emptied = "MAX(CASE WHEN \"message\":op::VARCHAR IN ('create', 'truncate', 'drop') THEN \"position\" ELSE NULL END)"
+    assert f'{emptied} OVER () AS "__penstock_merged" FROM "landing"."shop.orders")' in merge
+    assert f'AND ({key}) IN (SELECT {key} FROM "landing"."shop.orders/stream" WHERE {rows}) QUALIFY' in merge
+    assert 'MIN(CASE WHEN "message":row."note" IS NULL THEN 1 ELSE 0 END) OVER' in merge
+    assert isinstance(sqlglot.parse_one(merge, dialect="snowflake"), exp.Merge)
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (ZoneRule(OF_SHOP, "email LIKE 'x'"), "names EMAIL, which is no column of it"),
+        (ZoneRule(OF_SHOP, "TRUE", (("id", '"id" + 1'),)), "rows are merged by it"),
+        (ZoneRule(OF_SHOP, "", (("size", 'LENGTH("note")'),)), "does not say its type"),
+        (ZoneRule(OF_SHOP, "", (("NOTE", 'CAST("note" AS VARCHAR)'),)), "differs only in case"),
+    ],
+)
+def test_a_rule_that_does_not_fit_stops_the_table_and_is_told_in_its_status(rule: ZoneRule, told: str) -> None:
+    zone = replace(PLAIN, rules=(rule,))
+    there = TaskFound(is_started=True, schedule="30 SECONDS", virtual_warehouse="LOAD_WH", definition="MERGE")
+    found = ZoneFound({"shop.orders/task": there}, {"shop.orders/stream": StreamFound(is_stale=False)})
+
+    with pytest.raises(TableStoppedError, match=told):
+        plan_landed_merge(zone, SCHEMA)
+    assert [told in each.text for each in find_troubles(zone, SCHEMA, found)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "otherwise"),
+    [(PLAIN, ZONE, True), (ZONE, PLAIN, True), (ZONE, ZONE, False), (PLAIN, PLAIN, False)],
+)
+def test_rows_that_another_rule_has_made_are_known_by_the_task_that_is_there(
+    before: LandingZone,
+    after: LandingZone,
+    otherwise: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    there = TaskFound(is_started=True, schedule="", virtual_warehouse="", definition=plan_landed_merge(before, SCHEMA))
+
+    assert treats_otherwise(after, SCHEMA, ZoneFound({"shop.orders/task": there}, {})) == otherwise
+
+
+def test_an_audit_reads_the_rows_that_are_kept_out_from_the_landing_table() -> None:
+    public = '"shop"."orders"'
+    rows = untreated_rows(ZONE, SCHEMA, public)
+
+    assert rows == (
+        f'(SELECT "id", "note" FROM {public} UNION ALL SELECT "id", "note" FROM {folded_rows(ZONE, SCHEMA)} '
+        "WHERE NOT COALESCE((\"note\" <> 'test' -- theirs\n), FALSE)) AS u"
+    )
+    assert untreated_rows(PLAIN, SCHEMA, public) == public
+    assert isinstance(sqlglot.parse_one(f"SELECT * FROM {rows}", dialect="snowflake"), exp.Select)

@@ -1,0 +1,158 @@
+"""The exact SQL of task graphs behind a landing zone, and what is told of those that are not as they were made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema
+from penstock.core.warehouse.landing import LandingZone, plan_end, plan_task
+from penstock.core.warehouse.landing_state import (
+    StreamFound,
+    TaskFound,
+    ZoneFound,
+    find_removed,
+    find_task_troubles,
+    roots_of,
+)
+from penstock.core.warehouse.landing_tasks import ZoneTask, plan_graphs, plan_removal, plan_streams_anew
+
+ORDERS = TableId("shop", "orders")
+SCHEMA = TableSchema(ORDERS, (Column("id", IntegerType(64, unsigned=False), nullable=False),), ("id",))
+CREATE = "CREATE TABLE IF NOT EXISTS mart.days (id INT)"
+READ = ZoneTask(
+    "shop/read", (CREATE, "INSERT INTO mart.days SELECT id FROM {stream}"), "shop.orders", ORDERS, "", ("shop.orders",)
+)
+READ = replace(READ, stream=ORDERS)
+SUMS = ZoneTask("shop/sums", ("DELETE FROM mart.sum -- all", "INSERT INTO mart.sum SELECT 1"), "shop.orders", ORDERS)
+SUMS = replace(SUMS, after=("shop/read", "shop.orders"))
+HOURLY = ZoneTask("shop/hourly", ("DELETE FROM mart.x",), "shop/hourly", None, "1 HOUR", failures_max=3)
+ZONE = LandingZone("landing", "load_wh", "30 SECONDS", (), (READ, SUMS, HOURLY))
+
+
+def test_tasks_behind_a_merge_are_made_while_it_is_suspended_and_resumed_with_it() -> None:
+    suspend, merge, *graph = plan_task(ZONE, SCHEMA)
+
+    assert suspend == 'ALTER TASK IF EXISTS "landing"."shop.orders/task" SUSPEND'
+    assert merge.startswith('CREATE OR REPLACE TASK "landing"."shop.orders/task" ')
+    assert graph == [
+        'ALTER TASK IF EXISTS "landing"."shop/read/task" SUSPEND',
+        'ALTER TASK IF EXISTS "landing"."shop/sums/task" SUSPEND',
+        CREATE,
+        'CREATE STREAM IF NOT EXISTS "landing"."shop/read/stream" ON TABLE "shop"."orders" SHOW_INITIAL_ROWS = TRUE',
+        (
+            'CREATE OR REPLACE TASK "landing"."shop/read/task" WAREHOUSE = load_wh '
+            'AFTER "landing"."shop.orders/task" WHEN SYSTEM$STREAM_HAS_DATA(\'"landing"."shop/read/stream"\') '
+            'AS INSERT INTO mart.days SELECT id FROM "landing"."shop/read/stream"'
+        ),
+        (
+            'CREATE OR REPLACE TASK "landing"."shop/sums/task" WAREHOUSE = load_wh '
+            'AFTER "landing"."shop/read/task", "landing"."shop.orders/task" '
+            "AS BEGIN BEGIN TRANSACTION; DELETE FROM mart.sum -- all\n; INSERT INTO mart.sum SELECT 1; COMMIT; "
+            "EXCEPTION WHEN OTHER THEN ROLLBACK; RAISE; END"
+        ),
+        'SELECT SYSTEM$TASK_DEPENDENTS_ENABLE(\'"landing"."shop.orders/task"\')',
+    ]
+    for statement in (graph[2], READ.body(ZONE), graph[-1]):
+        assert not isinstance(sqlglot.parse_one(statement, dialect="snowflake"), exp.Command)
+
+
+def test_a_graph_of_no_table_has_a_root_of_its_own_that_counts_failures() -> None:
+    assert plan_graphs(ZONE, None) == [
+        'ALTER TASK IF EXISTS "landing"."shop/hourly/task" SUSPEND',
+        (
+            'CREATE OR REPLACE TASK "landing"."shop/hourly/task" WAREHOUSE = load_wh SCHEDULE = \'1 HOUR\' '
+            "SUSPEND_TASK_AFTER_NUM_FAILURES = 3 AS DELETE FROM mart.x"
+        ),
+        'SELECT SYSTEM$TASK_DEPENDENTS_ENABLE(\'"landing"."shop/hourly/task"\')',
+    ]
+
+
+def test_a_table_ends_with_the_graph_behind_it_from_its_last_task_on() -> None:
+    assert plan_end(ZONE, ORDERS) == [
+        'ALTER TASK IF EXISTS "landing"."shop.orders/task" SUSPEND',
+        'DROP TASK IF EXISTS "landing"."shop/sums/task"',
+        'DROP TASK IF EXISTS "landing"."shop/read/task"',
+        'DROP STREAM IF EXISTS "landing"."shop/read/stream"',
+        'DROP TASK IF EXISTS "landing"."shop.orders/task"',
+        'DROP STREAM IF EXISTS "landing"."shop.orders/stream"',
+    ]
+
+
+def test_streams_begin_again_where_their_table_was_replaced() -> None:
+    assert plan_streams_anew(ZONE, ORDERS) == [
+        'CREATE OR REPLACE STREAM "landing"."shop/read/stream" ON TABLE "shop"."orders" SHOW_INITIAL_ROWS = TRUE'
+    ]
+
+
+FOUND = TaskFound(
+    is_started=True,
+    schedule="",
+    virtual_warehouse="LOAD_WH",
+    definition=READ.body(ZONE),
+    condition=READ.condition(ZONE),
+    predecessors=("shop.orders/task",),
+)
+OTHERS = {
+    "shop/sums/task": replace(FOUND, definition=SUMS.body(ZONE), condition="", predecessors=SUMS.predecessors),
+    "shop/hourly/task": replace(
+        FOUND, schedule="1 HOUR", definition="DELETE FROM mart.x", condition="", predecessors=()
+    ),
+}
+STREAMS = {"shop/read/stream": StreamFound(is_stale=False)}
+
+
+def test_nothing_is_told_of_tasks_that_are_as_they_were_made() -> None:
+    found = ZoneFound({"shop/read/task": FOUND, **OTHERS}, STREAMS)
+
+    assert [*find_task_troubles(ZONE, ORDERS, found), *find_task_troubles(ZONE, None, found)] == []
+    assert find_removed(ZONE, "shop", found) == []
+
+
+@pytest.mark.parametrize(
+    ("task", "level", "text"),
+    [
+        (None, "error", "Snowflake has no such task"),
+        (replace(FOUND, error="no such column"), "error", "its last run failed: no such column"),
+        (replace(FOUND, is_started=False, error="boom"), "error", "it is suspended after its last run failed: boom"),
+        (replace(FOUND, definition="SELECT 1"), "warning", "another one in Snowflake than in the file"),
+        (replace(FOUND, predecessors=()), "warning", "another one in Snowflake than in the file"),
+        (replace(FOUND, condition=""), "warning", "another one in Snowflake than in the file"),
+    ],
+)
+def test_a_task_is_told_that_runs_not_or_is_another_one(task: TaskFound | None, level: str, text: str) -> None:
+    tasks = OTHERS if task is None else {"shop/read/task": task, **OTHERS}
+
+    (told,) = find_task_troubles(ZONE, ORDERS, ZoneFound(tasks, STREAMS))
+
+    assert (told.table, told.level, text in told.text) == ("task read", level, True), told.text
+
+
+@pytest.mark.parametrize(
+    ("streams", "text", "hint"),
+    [
+        ({}, "it has no stream on shop.orders", "snowflake apply FILE"),
+        ({"shop/read/stream": StreamFound(is_stale=True)}, "is stale", "CREATE OR REPLACE STREAM"),
+    ],
+)
+def test_a_stream_of_a_task_is_told_that_is_gone_or_stale(
+    streams: dict[str, StreamFound], text: str, hint: str
+) -> None:
+    (told,) = find_task_troubles(ZONE, ORDERS, ZoneFound({"shop/read/task": FOUND, **OTHERS}, streams))
+
+    assert (text in told.text, hint in told.hint) == (True, True), told
+
+
+def test_a_task_that_the_file_has_no_more_is_removed_once_the_root_of_its_graph_is_suspended() -> None:
+    gone = {"shop/old/task": replace(FOUND, predecessors=("shop/read/task",)), "other/old/task": FOUND}
+    found = ZoneFound({"shop/read/task": FOUND, "shop.orders/task": replace(FOUND, predecessors=()), **gone}, {})
+
+    assert find_removed(ZONE, "shop", found) == ["shop/old/task"]
+    assert plan_removal(ZONE, "shop/old/task", roots_of("shop/old/task", found)) == [
+        'ALTER TASK IF EXISTS "landing"."shop.orders/task" SUSPEND',
+        'DROP TASK IF EXISTS "landing"."shop/old/task"',
+        'DROP STREAM IF EXISTS "landing"."shop/old/stream"',
+    ]
