@@ -94,7 +94,8 @@ def said(chain: Chain) -> dict[str, str]:
     """What `penstock status` tells of tables: who of the two that read topics stopped which, and why."""
     found = {}
     for problem in find_problems(chain.status(), str(chain.file)):
-        if problem.subject.partition(", ")[0] in {"objects", chain.source}:
+        link, _, table = problem.subject.partition(", ")
+        if table and link in {"objects", chain.source}:
             assert f"penstock snapshot {chain.file} {chain.name}.orders --full-refresh" in problem.hint
             found[problem.subject] = problem.text.partition(":")[0]
     return found

@@ -357,20 +357,13 @@ def test_a_dropped_table_that_had_just_been_made_stays_dropped_over_a_start(link
     assert link.waiting()[NEW] == -1
 
 
-def test_a_refused_table_is_tried_again_and_who_asked_is_told_no_more_than_that(link: Link) -> None:
+def test_a_refused_table_that_resume_does_not_help_can_be_dropped_and_stops_nobody_any_more(link: Link) -> None:
     link.place.do("ALTER TABLE shop.orders RENAME TO elsewhere")
     link.load(batch(link, NEW, 1, ("u", "a", 2)))
 
     told = link.ask(Action.RESUME).told
-
     assert told.startswith("it is tried again now, and stops again if the cause is still there")
     assert list(link.stopped()) == [str(NEW)]
-
-
-def test_a_refused_table_can_be_dropped_and_stops_nobody_any_more(link: Link) -> None:
-    link.place.do("ALTER TABLE shop.orders RENAME TO elsewhere")
-    link.load(batch(link, NEW, 1, ("u", "a", 2)))
-
     link.ask(Action.DROP)
 
     assert (link.waiting(), link.stopped()) == ({NEW: -1}, {})
