@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ _FIRST_FILE = 1
 _ATTEMPTS = 5
 _MYSQL_RENAMED_STATUS = (8, 2)
 _WAIT_SECONDS = 5.0
+_SENT_SECONDS = 2.0
+_PAUSE_SECONDS = 0.05
 # Replicas and pipelines are numbered by people, from below; connections count up from here.
 _PASSING_SERVER_ID = 0xC000_0000
 
@@ -145,6 +148,24 @@ def read_statements(connection: pymysql.Connection, start: BinlogPosition) -> It
 
     The last is the end. Raises as a BinlogStream does.
     """
+    deadline, has_come = time.monotonic() + _SENT_SECONDS, False
+    while True:
+        try:
+            for each in _read_statements(connection, start):
+                has_come = True
+                yield each
+        except LogPurgedError:
+            raise
+        except LogError:
+            # MySQL shows a group of transactions as its log's end before it sends them.
+            if has_come or time.monotonic() > deadline or head(connection).order < start.order:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+
+
+def _read_statements(connection: pymysql.Connection, start: BinlogPosition) -> Iterator[StatementLogged | LogAdvanced]:
     server_id = passing_server_id(connection)
     stream = open_binlog(server_of(connection), start, server_id, lambda _: False, Stop.END_OF_LOG)
     with closing(stream):
