@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import secrets
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,16 +69,18 @@ def join_blocks(
 def run_blocks(frame: DataFrame, folder: Path) -> list[memoryview]:
     """Run a micro-batch of `join_blocks`; its blocks, which are not in memory but in files that are gone by now.
 
-    `folder` is for this alone; tasks write there, wherever they run.
+    Tasks write below `folder`, wherever they run, in a folder of this run alone: those of another one, which may
+    not know yet that it is over, have the same numbers.
     """
     session: Any = frame.sparkSession
-    folder.mkdir(parents=True, exist_ok=True)
+    own = folder.absolute() / secrets.token_hex(8)
+    own.mkdir(parents=True)
     try:
-        files = session._jvm.io.penstock.join.Kernel.run(frame._jdf, str(folder.absolute()))  # noqa: SLF001 - as above
+        files = session._jvm.io.penstock.join.Kernel.run(frame._jdf, str(own))  # noqa: SLF001 - as above
         return [block for file in files for block in _blocks(Path(file))]
     finally:
         # What is mapped stays until nobody looks at it.
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def _blocks(file: Path) -> Iterator[memoryview]:

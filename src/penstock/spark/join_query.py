@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ class JoinFinisher:
                 # Spark wants the plan to run, or it takes the state for lost.
                 frame.write.format("noop").mode("overwrite").save()
                 return
-            found, unreadable = split_blocks(run_blocks(frame, self.work.checkpoint.parent / "differences"))
+            found, unreadable = split_blocks(run_blocks(frame, _differences(self.work)))
             differences = unpack_differences(found, len(self.work.job.streams))
             self.work.take(batch, read_places(self.work.checkpoint, batch), differences, unreadable)
         except BaseException as error:  # noqa: BLE001 - it is kept, and told
@@ -99,10 +100,17 @@ def start_join_query(place: QueryPlace, spec: PipelineSpec, work: JoinWork, fini
     plan = work.job.plan
     joined = join_blocks(packed, len(plan.inputs), plan.remembered, optional=plan.optional)
     work.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    # What a killed run has left.
+    shutil.rmtree(_differences(work), ignore_errors=True)
     writer = joined.writeStream.queryName(work.job.name).option("checkpointLocation", str(work.checkpoint))
     writer = writer.foreachBatch(finish)
     writer = writer.trigger(availableNow=True) if place.once else writer.trigger(processingTime=_TRIGGER)
     return writer.start()
+
+
+def _differences(work: JoinWork) -> Path:
+    """Where tasks write what comes of a micro-batch."""
+    return work.checkpoint.parent / "differences"
 
 
 def read_places(checkpoint: Path, batch: int) -> Mapping[tuple[str, int], int]:
