@@ -10,17 +10,31 @@ import pytest
 
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.log_coverage import examine_coverage, require_whole_log
+from penstock.config.load import load
 from penstock.core.errors import UnfitServerError
 from penstock.embedded.mariadb import MariadbServer, start_mariadb
 from penstock.embedded.mysql import OracleMysql, start_mysql
+from penstock.links.capture.spec import CaptureSpec
+from penstock.wiring.capture_kinds import capture_kind
+from penstock.wiring.source_status import ask_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import pymysql
 
     from penstock.core.tables import TableId
 
+_FILE = """\
+pipeline: shop
+sources:
+  - {{name: db, kind: mysql, {login}, tables: ["kept.*", "lost.*"]}}
+sinks:
+  - {{name: warehouse, kind: duckdb, path: warehouse.duckdb}}
+links:
+  - {{from: db, to: warehouse}}
+"""
 _FILTERED = ("--server-id=77", "--binlog-do-db=kept", "--binlog-do-db=also")
 
 
@@ -77,6 +91,25 @@ def test_tables_of_a_database_that_is_not_logged_are_named(filtered: pymysql.Con
         require_whole_log(filtered, lambda table: table.schema in {"kept", "lost"})
 
     assert "take binlog_do_db out of the server's configuration file" in caught.value.hint
+
+
+def test_each_start_of_a_capture_refuses_such_a_log_and_status_warns_of_it(
+    filtered: pymysql.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FILTERED", filtered.password.decode())
+    file = tmp_path / "shop.yaml"
+    login = f"host: {filtered.host}, port: {filtered.port}, user: penstock, password_env: FILTERED"
+    file.write_text(_FILE.format(login=login))
+    capture = CaptureSpec(load(file), "db", 1)
+    kind = capture_kind(capture.source)
+
+    for _ in range(2):
+        with pytest.raises(UnfitServerError, match=r"lost\.t are not logged"), kind.look(capture):
+            pytest.fail("it was taken")
+    ((why, hint), *_) = ask_source(capture.source, None).incomplete
+
+    assert "lost.t are not logged" in why
+    assert "take binlog_do_db out" in hint
 
 
 def test_where_all_that_is_wanted_is_logged_a_filter_is_warned_of(filtered: pymysql.Connection) -> None:
