@@ -8,12 +8,12 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from penstock.core.audit.landing import folded_rows, untreated_rows
+from penstock.core.audit.landing import folded_rows, untreated_rows, why_unknown
 from penstock.core.errors import TableStoppedError
 from penstock.core.patterns import TablePatterns
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 from penstock.core.warehouse.landing import LandingZone, plan_landed_merge, plan_task
-from penstock.core.warehouse.landing_rules import TREATED, ZoneRule
+from penstock.core.warehouse.landing_rules import PARTIAL, TREATED, ZoneRule
 from penstock.core.warehouse.landing_state import StreamFound, TaskFound, ZoneFound, find_troubles, treats_otherwise
 
 ORDERS = TableId("shop", "orders")
@@ -59,16 +59,29 @@ def test_a_new_column_is_added_with_the_type_of_its_cast_before_the_task_needs_i
     assert isinstance(sqlglot.parse_one(first, dialect="snowflake"), exp.Alter)
 
 
-def test_rows_whose_messages_may_lack_values_are_read_from_the_landing_table_by_the_keys_of_the_stream() -> None:
-    merge = plan_landed_merge(ZONE, replace(SCHEMA, partial_rows=True))
+def test_an_entry_that_says_nothing_leaves_the_rows_of_its_tables_as_they_are() -> None:
+    zone = replace(ZONE, rules=(ZoneRule(OF_SHOP), *ZONE.rules))
+    partial = replace(SCHEMA, partial_rows=True)
 
-    key = 'CAST("message":row."id"::VARCHAR AS NUMBER(38, 0))'
-    rows = "\"message\":op::VARCHAR IN ('c', 'r', 'u', 'd')"
-    emptied = "MAX(CASE WHEN \"message\":op::VARCHAR IN ('create', 'truncate', 'drop') THEN \"position\" ELSE NULL END)"
-    assert f'{emptied} OVER () AS "__penstock_merged" FROM "landing"."shop.orders")' in merge
-    assert f'AND ({key}) IN (SELECT {key} FROM "landing"."shop.orders/stream" WHERE {rows}) QUALIFY' in merge
-    assert 'MIN(CASE WHEN "message":row."note" IS NULL THEN 1 ELSE 0 END) OVER' in merge
-    assert isinstance(sqlglot.parse_one(merge, dialect="snowflake"), exp.Merge)
+    assert plan_landed_merge(zone, SCHEMA) == plan_landed_merge(PLAIN, SCHEMA)
+    assert plan_landed_merge(zone, partial) == plan_landed_merge(PLAIN, partial)
+
+
+@pytest.mark.parametrize("rule", [ZoneRule(OF_SHOP, "TRUE"), ZoneRule(OF_SHOP, "", (("note", 'UPPER("note")'),))])
+def test_a_table_whose_messages_may_lack_values_has_no_rule(rule: ZoneRule) -> None:
+    zone, schema = replace(PLAIN, rules=(rule,)), replace(SCHEMA, partial_rows=True)
+
+    with pytest.raises(TableStoppedError) as refused:
+        plan_landed_merge(zone, schema)
+    assert refused.value.reason == PARTIAL
+    assert "binlog_row_image=FULL" in refused.value.hint
+    assert why_unknown(zone, schema, ()) == PARTIAL
+
+
+def test_an_audit_says_why_it_does_not_know_what_a_filter_keeps_out() -> None:
+    assert why_unknown(ZONE, SCHEMA, ["id"]) == ""
+    assert why_unknown(PLAIN, SCHEMA, ["note"]) == ""
+    assert "keeps rows out by note: it came later than some rows" in why_unknown(ZONE, SCHEMA, ["note"])
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,6 @@ _TEXTS = (TextType, EnumType, SetType, PrintedType)
 ROW_OPS = "('c', 'r', 'u', 'd')"
 _MERGED: Final = '"__penstock_merged"'
 """The place up to which messages are merged already."""
-_EMPTIES: Final = "\"message\":op::VARCHAR IN ('create', 'truncate', 'drop')"
 _ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
 
 
@@ -88,7 +87,8 @@ class LandingZone:
 
     def rule(self, table: TableId) -> ZoneRule | None:
         """What is done to rows of a table; None for nothing."""
-        return next((rule for rule in self.rules if rule.patterns.matches(table)), None)
+        first = next((rule for rule in self.rules if rule.patterns.matches(table)), None)
+        return first if first and (first.where or first.columns) else None
 
     def table(self, table: TableId) -> str:
         """The full name of the table's landing table, quoted."""
@@ -185,8 +185,7 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
 
     A column that a changed row lacks has the value it had before: in an older
     message of the stream, else in the public table. The statement fails where
-    neither has the row. Rows that a rule treats need all of their values: messages that
-    may lack some are read from the landing table, of the keys that the stream has.
+    neither has the row. Such a table has no rule, which would need all of the values.
     """
     rule = zone.rule(schema.table)
     if rule:
@@ -196,8 +195,7 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     typed = {column.name: _typed(schema, column) for column in schema.columns}
     parts = ", ".join(typed[schema.column(name).name] for name in schema.key)
     lacked = _may_lack(schema, key)
-    completes = bool(rule and lacked)
-    kept = [_Kept(typed[column.name], column, flag, parts, completes) for column, flag in lacked.items()]
+    kept = [_Kept(typed[column.name], column, flag, parts) for column, flag in lacked.items()]
     values = typed | {each.column.name: each.value for each in kept}
     op = '"message":op::VARCHAR AS "__penstock_op"'
     selected = [op, *(f"{value} AS {name}" for value, name in zip(values.values(), names, strict=True))]
@@ -206,15 +204,10 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     is_row = f'"message":op::VARCHAR IN {ROW_OPS}'
     merged = f'MAX(CASE WHEN {is_row} THEN NULL ELSE "position" END) OVER () AS {_MERGED}'
     where = f'{is_row} AND ({_MERGED} IS NULL OR "position" > {_MERGED})'
-    origin = zone.stream(schema.table)
-    if completes:
-        merged = f'MAX(CASE WHEN {_EMPTIES} THEN "position" ELSE NULL END) OVER () AS {_MERGED}'
-        where += f" AND ({parts}) IN (SELECT {parts} FROM {origin} WHERE {is_row})"  # noqa: S608 - names are quoted
-        origin = zone.table(schema.table)
-    messages = f'SELECT "message", "position", "offset", {merged} FROM {origin}'  # noqa: S608 - names are quoted
+    messages = f'SELECT "message", "position", "offset", {merged} FROM {zone.stream(schema.table)}'  # noqa: S608 - names are quoted
     source = f"SELECT {', '.join(selected)} FROM ({messages}) AS m WHERE {where} QUALIFY {newest}"  # noqa: S608 - names are quoted
     if rule:
-        source = rule.treat(schema, source, list(lacked.values()))
+        source = rule.treat(schema, source)
         names += [quote_name(SNOWFLAKE, name) for name in rule.new_columns(schema)]
     flags = {quote_name(SNOWFLAKE, column.name): f"s.{flag}" for column, flag in lacked.items()}
     path = TargetTable("", schema).path(SNOWFLAKE)
@@ -245,15 +238,11 @@ class _Kept:
     column: Column
     flag: str
     key: str
-    has_older: bool = False
-    """Whether there are messages of older schemas, which lack columns too."""
 
     @property
     def _unknown(self) -> str:
         """Whether one message lacks it: what a message has is no SQL NULL, not even a null of JSON."""
         path = _path(self.column.name)
-        if self.has_older:
-            return f"CASE WHEN {path} IS NULL THEN 1 ELSE 0 END"
         return f"CASE WHEN \"message\":op::VARCHAR = 'u' AND {path} IS NULL THEN 1 ELSE 0 END"
 
     @property

@@ -16,7 +16,7 @@ from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from sqlglot import exp
 
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 TREATED: Final = "AS penstock_treated"
 """What stands in every merge whose rows are treated, and in no other."""
+PARTIAL: Final = "the sink's `tables` filter or convert its rows, and the source's log may leave values out of a row"
+"""Why a table of partial rows has no rule: it would be judged by what a message lacks."""
+_WHOLE_HINT: Final = (
+    "take it out of the sink's `tables` (an entry of `match` alone, ahead of the others, keeps it as it is); or, of "
+    "MySQL and MariaDB, set binlog_row_image=FULL and begin anew without `row_images: partial`"
+)
 _OURS: Final = "__penstock"
 _OF_A_SELECT: Final = frozenset({"kind", "expressions"})
 _HINT: Final = "write one expression over the table's columns, with their names in double quotes as the source has them"
@@ -43,7 +49,9 @@ class ZoneRule:
     columns: tuple[tuple[str, str], ...] = ()
 
     def require_for(self, schema: TableSchema) -> None:
-        """Raise TableStoppedError where the rule does not fit a table's columns."""
+        """Raise TableStoppedError where the rule does not fit a table's columns, or its messages may lack values."""
+        if schema.partial_rows:
+            raise stopped(schema, "", PARTIAL, _WHOLE_HINT)
         there = {column.name for column in schema.columns}
         folded = {name.casefold() for name in there}
         for text in (self.where, *(value for _, value in self.columns)):
@@ -66,8 +74,8 @@ class ZoneRule:
         there = {column.name for column in schema.columns}
         return {name: new_type(text) for name, text in self.columns if name not in there}
 
-    def treat(self, schema: TableSchema, source: str, flags: Sequence[str]) -> str:
-        """Return the query for treated rows of `source`, which has the table's columns, the row's op, and `flags`.
+    def treat(self, schema: TableSchema, source: str) -> str:
+        """Return the query for treated rows of `source`, which has the table's columns and the row's op.
 
         A row that the filter does not want is deleted, in case it is there.
         """
@@ -75,7 +83,7 @@ class ZoneRule:
         names = [column.name for column in schema.columns]
         op = f'"{_OURS}_op"'
         wanted = f"CASE WHEN ({self.where}\n) THEN {op} ELSE 'd' END AS {op}" if self.where else op
-        selected = [wanted, *flags]
+        selected = [wanted]
         for name in (*names, *self.new_columns(schema)):
             quoted = quote_name(SNOWFLAKE, name)
             # The line's end ends a comment, too.
