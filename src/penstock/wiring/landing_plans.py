@@ -73,8 +73,7 @@ def apply_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
 
 def _plan_made(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> list[str]:
     """Plan a table; its messages are merged again where another rule has made its rows."""
-    again = plan_rebuild(zone, schema)[:1] if treats_otherwise(zone, schema, found) else []
-    return [*plan_table(zone, schema), *again]
+    return plan_table(zone, schema, again=treats_otherwise(zone, schema, found))
 
 
 def _plan_removals(kind: SnowflakeKind, found: ZoneFound) -> list[str]:

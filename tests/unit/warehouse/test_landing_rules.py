@@ -12,7 +12,7 @@ from penstock.core.audit.landing import folded_rows, untreated_rows, why_unknown
 from penstock.core.errors import TableStoppedError
 from penstock.core.patterns import TablePatterns
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
-from penstock.core.warehouse.landing import LandingZone, plan_landed_merge, plan_task
+from penstock.core.warehouse.landing import LandingZone, plan_landed_merge, plan_rebuild, plan_table, plan_task
 from penstock.core.warehouse.landing_rules import PARTIAL, TREATED, ZoneRule
 from penstock.core.warehouse.landing_state import StreamFound, TaskFound, ZoneFound, find_troubles, treats_otherwise
 
@@ -115,6 +115,20 @@ def test_rows_that_another_rule_has_made_are_known_by_the_task_that_is_there(
     there = TaskFound(is_started=True, schedule="", virtual_warehouse="", definition=plan_landed_merge(before, SCHEMA))
 
     assert treats_otherwise(after, SCHEMA, ZoneFound({"shop.orders/task": there}, {})) == otherwise
+
+
+def test_the_task_of_another_rule_is_made_once_the_stream_shows_all_messages_and_nothing_reads_it() -> None:
+    again = [
+        'ALTER TASK IF EXISTS "landing"."shop.orders/task" SUSPEND',
+        (
+            'CREATE OR REPLACE STREAM "landing"."shop.orders/stream" '
+            'ON TABLE "landing"."shop.orders" APPEND_ONLY = TRUE SHOW_INITIAL_ROWS = TRUE'
+        ),
+        *plan_task(ZONE, SCHEMA),
+    ]
+
+    assert plan_table(ZONE, SCHEMA, again=True)[-len(again) :] == again
+    assert plan_rebuild(ZONE, SCHEMA) == again
 
 
 def test_an_audit_reads_the_rows_that_are_kept_out_from_the_landing_table() -> None:

@@ -51,13 +51,21 @@ def test_tasks_behind_a_merge_are_made_while_it_is_suspended_and_resumed_with_it
         (
             'CREATE OR REPLACE TASK "landing"."shop/sums/task" WAREHOUSE = load_wh '
             'AFTER "landing"."shop/read/task", "landing"."shop.orders/task" '
-            "AS BEGIN BEGIN TRANSACTION; DELETE FROM mart.sum -- all\n; INSERT INTO mart.sum SELECT 1; COMMIT; "
+            "AS BEGIN BEGIN TRANSACTION; DELETE FROM mart.sum -- all\n; INSERT INTO mart.sum SELECT 1\n; COMMIT; "
             "EXCEPTION WHEN OTHER THEN ROLLBACK; RAISE; END"
         ),
         'SELECT SYSTEM$TASK_DEPENDENTS_ENABLE(\'"landing"."shop.orders/task"\')',
     ]
     for statement in (graph[2], READ.body(ZONE), graph[-1]):
         assert not isinstance(sqlglot.parse_one(statement, dialect="snowflake"), exp.Command)
+
+
+@pytest.mark.parametrize("comment", ["-- theirs\n", "/* theirs */ ", "// theirs; 'its\n"])
+def test_a_comment_ahead_of_create_keeps_it_out_of_the_transaction(comment: str) -> None:
+    task = replace(READ, statements=(comment + CREATE, READ.statements[1]))
+
+    assert task.body(ZONE) == READ.body(ZONE)
+    assert comment + CREATE in plan_graphs(replace(ZONE, tasks=(task,)), ORDERS)
 
 
 def test_a_graph_of_no_table_has_a_root_of_its_own_that_counts_failures() -> None:

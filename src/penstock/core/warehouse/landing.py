@@ -108,9 +108,10 @@ def plan_zone(zone: LandingZone) -> str:
     return f"CREATE SCHEMA IF NOT EXISTS {quote_name(SNOWFLAKE, zone.schema)}"
 
 
-def plan_table(zone: LandingZone, schema: TableSchema) -> list[str]:
+def plan_table(zone: LandingZone, schema: TableSchema, *, again: bool = False) -> list[str]:
     """Return what makes all that a table is made of, in order; each statement may be run again.
 
+    With `again`, its messages are merged again: see `plan_rebuild`.
     Raises TableStoppedError for a table that cannot be merged from messages.
     """
     require_mergeable(schema)
@@ -122,7 +123,7 @@ def plan_table(zone: LandingZone, schema: TableSchema) -> list[str]:
         make_schema,
         f"CREATE TABLE IF NOT EXISTS {zone.table(table)} ({columns})",
         *(statement.replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1) for statement in make),
-        f"CREATE STREAM IF NOT EXISTS {zone.stream(table)} ON TABLE {zone.table(table)} APPEND_ONLY = TRUE",
+        *(plan_stream_anew(zone, table) if again else [_stream(zone, table, "CREATE STREAM IF NOT EXISTS")]),
         *plan_task(zone, schema),
         *plan_grants(zone, schema.table),
     ]
@@ -168,10 +169,17 @@ def plan_rebuild(zone: LandingZone, schema: TableSchema) -> list[str]:
     Each statement may be run again, and from the first one on nothing is lost: the stream shows all messages
     that are there, and of those the merge takes what can still be applied.
     """
-    table = zone.table(schema.table)
-    stream = f"CREATE OR REPLACE STREAM {zone.stream(schema.table)} ON TABLE {table}"
-    made = f"{stream} APPEND_ONLY = TRUE SHOW_INITIAL_ROWS = TRUE"
-    return [made, plan_suspension(zone, schema.table), *plan_task(zone, schema)]
+    return [*plan_stream_anew(zone, schema.table), *plan_task(zone, schema)]
+
+
+def plan_stream_anew(zone: LandingZone, table: TableId) -> list[str]:
+    """Return what lets a stream show all messages, and no task read them until it is made for them."""
+    stream = _stream(zone, table, "CREATE OR REPLACE STREAM")
+    return [plan_suspension(zone, table), f"{stream} SHOW_INITIAL_ROWS = TRUE"]
+
+
+def _stream(zone: LandingZone, table: TableId, create: str) -> str:
+    return f"{create} {zone.stream(table)} ON TABLE {zone.table(table)} APPEND_ONLY = TRUE"
 
 
 def plan_end(zone: LandingZone, table: TableId) -> list[str]:

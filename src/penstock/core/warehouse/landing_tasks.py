@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.core.tables import TableId
+
+
+_TEXT_OR_COMMENT: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"]|\"\")*\"|(?:--|//)[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class TaskZone(Protocol):
@@ -86,7 +89,7 @@ class ZoneTask:
         if len(statements) == 1:
             return statements[0]
         # A comment may end a statement.
-        listed = " ".join(f"{each}\n;" if "--" in each else f"{each};" for each in statements)
+        listed = " ".join(f"{each}\n;" for each in statements)
         return f"BEGIN BEGIN TRANSACTION; {listed} COMMIT; EXCEPTION WHEN OTHER THEN ROLLBACK; RAISE; END"
 
 
@@ -155,6 +158,16 @@ def tasks_of(zone: TaskZone, table: TableId | None) -> list[ZoneTask]:
     return [task for task in zone.tasks if task.table == table]
 
 
+def without_comments(statement: str) -> str:
+    """Return a statement as Snowflake runs it."""
+    return _TEXT_OR_COMMENT.sub(lambda found: found[0] if found[0][0] in "'\"" else " ", statement).strip()
+
+
+def first_word(statement: str) -> str:
+    """Return the first word of a statement, in capitals."""
+    return re.split(r"\W", without_comments(statement), maxsplit=1)[0].upper()
+
+
 def identifier(name: str) -> str:
     """Return a name as the session's login reads it: in capitals, unless it can only be meant as it is."""
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]*", name) else quote_name(SNOWFLAKE, name)
@@ -177,7 +190,7 @@ def _suspend(zone: TaskZone, name: str) -> str:
 
 
 def _defines(statement: str) -> bool:
-    return statement.split(None, 1)[0].upper() == "CREATE"
+    return first_word(statement) == "CREATE"
 
 
 def _path(zone: TaskZone, name: str) -> str:
