@@ -131,6 +131,10 @@ def test_the_task_of_another_rule_is_made_once_the_stream_shows_all_messages_and
     assert plan_rebuild(ZONE, SCHEMA) == again
 
 
+def test_a_task_that_is_gone_may_have_merged_by_another_rule() -> None:
+    assert treats_otherwise(PLAIN, SCHEMA, ZoneFound({}, {}))
+
+
 def test_an_audit_reads_the_rows_that_are_kept_out_from_the_landing_table() -> None:
     public = '"shop"."orders"'
     rows = untreated_rows(ZONE, SCHEMA, public)

@@ -14,8 +14,10 @@ from penstock.core.warehouse.landing_state import (
     StreamFound,
     TaskFound,
     ZoneFound,
+    find_cleared,
     find_removed,
     find_task_troubles,
+    plan_clearing,
     roots_of,
 )
 from penstock.core.warehouse.landing_tasks import ZoneTask, plan_graphs, plan_removal, plan_streams_anew
@@ -37,7 +39,10 @@ def test_tasks_behind_a_merge_are_made_while_it_is_suspended_and_resumed_with_it
     suspend, merge, *graph = plan_task(ZONE, SCHEMA)
 
     assert suspend == 'ALTER TASK IF EXISTS "landing"."shop.orders/task" SUSPEND'
-    assert merge.startswith('CREATE OR REPLACE TASK "landing"."shop.orders/task" ')
+    assert merge.startswith(
+        'CREATE OR REPLACE TASK "landing"."shop.orders/task" WAREHOUSE = load_wh SCHEDULE = \'30 SECONDS\' '
+        "SUSPEND_TASK_AFTER_NUM_FAILURES = 0 WHEN "
+    )
     assert graph == [
         'ALTER TASK IF EXISTS "landing"."shop/read/task" SUSPEND',
         'ALTER TASK IF EXISTS "landing"."shop/sums/task" SUSPEND',
@@ -154,6 +159,45 @@ def test_a_stream_of_a_task_is_told_that_is_gone_or_stale(
     assert (text in told.text, hint in told.hint) == (True, True), told
 
 
+def test_a_task_that_moves_behind_another_table_leaves_the_graph_of_the_first_before_either_is_made_anew() -> None:
+    merges = {f"shop.{name}/task": replace(FOUND, predecessors=()) for name in ("orders", "lines")}
+    moved = replace(FOUND, predecessors=("shop.lines/task",))
+    found = ZoneFound({**OTHERS, **merges, "shop/read/task": moved}, STREAMS)
+
+    assert plan_clearing(ZONE, "shop", found) == [
+        'ALTER TASK IF EXISTS "landing"."shop.lines/task" SUSPEND',
+        'ALTER TASK IF EXISTS "landing"."shop/read/task" SUSPEND',
+        'DROP TASK IF EXISTS "landing"."shop/read/task"',
+    ]
+    scheduled = replace(FOUND, predecessors=(), schedule="1 HOUR")
+    assert find_cleared(ZONE, "shop", replace(found, tasks={"shop/read/task": scheduled})) == {"shop/read/task": True}
+
+
+@pytest.mark.parametrize(
+    ("table", "is_on"),
+    [
+        ("DB.shop.orders", True),
+        ("shop.orders", True),
+        ("orders", True),
+        ("", True),
+        ("DB.shop.lines", False),
+        ("DB.other.orders", False),
+        ("No privilege or table dropped", False),
+    ],
+)
+def test_a_stream_on_another_table_is_told_and_dropped(table: str, is_on: bool) -> None:  # noqa: FBT001
+    streams = {"shop/read/stream": StreamFound(is_stale=False, table=table)}
+    found = ZoneFound({"shop.orders/task": replace(FOUND, predecessors=()), "shop/read/task": FOUND, **OTHERS}, streams)
+
+    told = [each.text for each in find_task_troubles(ZONE, ORDERS, found)]
+    assert told == ([] if is_on else [f"its stream is on {table}, and the file says shop.orders"])
+    assert plan_clearing(ZONE, "shop", found)[-2:] == (
+        []
+        if is_on
+        else ['DROP TASK IF EXISTS "landing"."shop/read/task"', 'DROP STREAM IF EXISTS "landing"."shop/read/stream"']
+    )
+
+
 def test_a_task_that_the_file_has_no_more_is_removed_once_the_root_of_its_graph_is_suspended() -> None:
     gone = {"shop/old/task": replace(FOUND, predecessors=("shop/read/task",)), "other/old/task": FOUND}
     found = ZoneFound({"shop/read/task": FOUND, "shop.orders/task": replace(FOUND, predecessors=()), **gone}, {})
@@ -161,6 +205,7 @@ def test_a_task_that_the_file_has_no_more_is_removed_once_the_root_of_its_graph_
     assert find_removed(ZONE, "shop", found) == ["shop/old/task"]
     assert plan_removal(ZONE, "shop/old/task", roots_of("shop/old/task", found)) == [
         'ALTER TASK IF EXISTS "landing"."shop.orders/task" SUSPEND',
+        'ALTER TASK IF EXISTS "landing"."shop/old/task" SUSPEND',
         'DROP TASK IF EXISTS "landing"."shop/old/task"',
         'DROP STREAM IF EXISTS "landing"."shop/old/stream"',
     ]

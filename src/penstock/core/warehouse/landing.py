@@ -148,6 +148,9 @@ def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:
     has_data = quote_text(zone.stream(schema.table), SNOWFLAKE)
     runs = f"WAREHOUSE = {identifier(zone.virtual_warehouse)} SCHEDULE = {quote_text(zone.schedule, SNOWFLAKE)}"
     body, has_others = plan_landed_merge(zone, schema), follows_merge(zone, schema.table)
+    if has_others:
+        # Snowflake counts failures of a graph at its root, and merges go on whatever fails behind them.
+        runs += " SUSPEND_TASK_AFTER_NUM_FAILURES = 0"
     return [
         *_plan_new_columns(zone, schema),
         *([plan_suspension(zone, schema.table)] if has_others else []),

@@ -10,7 +10,7 @@ from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.landing import ROW_OPS, plan_landed_merge, plan_revoke
 from penstock.core.warehouse.landing_rules import TREATED
-from penstock.core.warehouse.landing_tasks import plan_stream, tasks_of
+from penstock.core.warehouse.landing_tasks import plan_removal, plan_stream, tasks_of
 from penstock.core.warehouse.state_schema import state_schema
 
 if TYPE_CHECKING:
@@ -39,9 +39,14 @@ class TaskFound:
 
 @dataclass(frozen=True, slots=True)
 class StreamFound:
-    """A stream as SHOW STREAMS has it."""
+    """A stream as SHOW STREAMS has it. `table` is what it is on, in full and without quotes; "" where nobody knows."""
 
     is_stale: bool
+    table: str = ""
+
+    def is_on(self, table: TableId) -> bool:
+        """Whether it may be on a table."""
+        return self.table in {"", table.name} or f".{self.table}".endswith(f".{table}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,10 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
 def treats_otherwise(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> bool:
     """Whether the rows of a public table were made by another rule than the file has, or by none where it has one."""
     task, merge = found.tasks.get(f"{schema.table}/task"), plan_landed_merge(zone, schema)
-    if task is None or TREATED not in merge + task.definition:
+    if task is None:
+        # Nobody knows by which rule it merged.
+        return True
+    if TREATED not in merge + task.definition:
         return False
     return _plain(task.definition) != _plain(merge)
 
@@ -164,6 +172,9 @@ def find_task_troubles(zone: LandingZone, table: TableId | None, found: ZoneFoun
             text = f"its stream on {task.stream} is stale: what changed there and it has not read cannot be read"
             hint = f"empty what the task made; then run in Snowflake: {next(plan_stream(zone, task, anew=True))}"
             yield Trouble("error", subject, text, hint)
+        elif stream is not None and task.stream and not stream.is_on(task.stream):
+            text = f"its stream is on {stream.table}, and the file says {task.stream}"
+            yield Trouble("error", subject, text, f"{_APPLY}, which makes one that begins with all rows")
         if there is None:
             yield Trouble("error", subject, "Snowflake has no such task", _APPLY)
             continue
@@ -181,6 +192,35 @@ def find_removed(zone: LandingZone, pipeline: str, found: ZoneFound) -> list[str
     """Return the names of tasks that a pipeline had, and its file has no more."""
     ours = {task.object for task in zone.tasks}
     return [name for name in found.tasks if name.startswith(f"{pipeline}/") and name not in ours]
+
+
+def find_displaced(zone: LandingZone, found: ZoneFound) -> dict[str, bool]:
+    """Return the names of tasks that come after others than the file says, or whose streams are on another table.
+
+    True for those whose streams are as they should be. Each is dropped before its new graph is made: Snowflake
+    changes nothing in the old one, which may be another table's, while that runs.
+    """
+    displaced = {}
+    for task in zone.tasks:
+        there, stream = found.tasks.get(task.object), found.streams.get(f"{task.name}/stream")
+        keeps_stream = not (task.stream and stream and not stream.is_on(task.stream))
+        if not keeps_stream or (there and sorted(there.predecessors) != sorted(task.predecessors)):
+            displaced[task.object] = keeps_stream
+    return displaced
+
+
+def find_cleared(zone: LandingZone, pipeline: str, found: ZoneFound) -> dict[str, bool]:
+    """Return the names of tasks that are dropped ahead of others; True for those whose streams stay."""
+    return dict.fromkeys(find_removed(zone, pipeline, found), False) | find_displaced(zone, found)
+
+
+def plan_clearing(zone: LandingZone, pipeline: str, found: ZoneFound) -> list[str]:
+    """Return what drops tasks that the file has no more or has elsewhere; the roots of their graphs stay suspended."""
+    return [
+        statement
+        for name, keeps_stream in find_cleared(zone, pipeline, found).items()
+        for statement in plan_removal(zone, name, roots_of(name, found), keeps_stream=keeps_stream)
+    ]
 
 
 def removed_task(name: str) -> Trouble:

@@ -105,8 +105,12 @@ def plan_graphs(zone: TaskZone, table: TableId | None) -> list[str]:
         statements += [each for each in task.statements if _defines(each)]
         statements += plan_stream(zone, task)
         statements.append(_create(zone, task))
-    roots = dict.fromkeys(_path(zone, f"{task.root}/task") for task in tasks)
-    return statements + [f"SELECT SYSTEM$TASK_DEPENDENTS_ENABLE({quote_text(root, SNOWFLAKE)})" for root in roots]
+    return statements + [plan_start(zone, root) for root in dict.fromkeys(f"{task.root}/task" for task in tasks)]
+
+
+def plan_start(zone: TaskZone, root: str) -> str:
+    """Return what lets a task and all that come after it run; `root` is its name in the zone's schema."""
+    return f"SELECT SYSTEM$TASK_DEPENDENTS_ENABLE({quote_text(_path(zone, root), SNOWFLAKE)})"
 
 
 def plan_stream(zone: TaskZone, task: ZoneTask, *, anew: bool = False) -> Iterator[str]:
@@ -133,14 +137,15 @@ def plan_graphs_end(zone: TaskZone, table: TableId) -> list[str]:
     ]
 
 
-def plan_removal(zone: TaskZone, name: str, roots: Sequence[str]) -> list[str]:
-    """Return what removes a task that the file has no more; `name` and `roots` are names in the zone's schema.
+def plan_removal(zone: TaskZone, name: str, roots: Sequence[str], *, keeps_stream: bool = False) -> list[str]:
+    """Return what removes a task, and its stream; `name` and `roots` are names in the zone's schema.
 
     The roots of its graph stay suspended.
     """
     stream = _path(zone, f"{name.removesuffix('/task')}/stream")
-    suspends = [_suspend(zone, root) for root in roots]
-    return [*suspends, f"DROP TASK IF EXISTS {_path(zone, name)}", f"DROP STREAM IF EXISTS {stream}"]
+    suspends = [_suspend(zone, each) for each in dict.fromkeys([*roots, name])]
+    drop = f"DROP TASK IF EXISTS {_path(zone, name)}"
+    return [*suspends, drop, *([] if keeps_stream else [f"DROP STREAM IF EXISTS {stream}"])]
 
 
 def plan_suspension(zone: TaskZone, table: TableId) -> str:
