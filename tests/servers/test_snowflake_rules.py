@@ -86,6 +86,26 @@ def test_an_audit_finds_a_row_that_is_there_and_should_be_kept_out_and_one_that_
 
 
 @pytest.mark.nightly
+def test_a_table_that_gets_a_column_after_its_rule_was_changed_has_older_rows_by_the_new_one(landed: Landed) -> None:
+    chain = landed.chain
+    set_rules(landed, _RULE)
+    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, who VARCHAR(9), note VARCHAR(40))")
+    chain.write("INSERT INTO t0 VALUES (1, 'a', 'one'), (2, 'test', 'two')")
+    chain.start()
+    chain.carry()
+    landed.merge()
+    assert public(landed) == [(1, "a", "ONE", 3)]
+
+    other = _RULE.replace("<> ''test''", "= ''test''").replace("size:", "more: 'CAST(1 AS NUMBER(9))', size:")
+    set_rules(landed, other, _RULE)
+    chain.write("ALTER TABLE t0 ADD COLUMN x INT", "INSERT INTO t0 VALUES (3, 'test', 'three', 1)")
+    chain.carry()
+    landed.merge()
+    assert public(landed) == [(2, "test", "TWO", 3), (3, "test", "THREE", 5)]
+    assert tell_problems(landed) == []
+
+
+@pytest.mark.nightly
 def test_an_audit_does_not_compare_a_column_that_rows_which_are_kept_out_have_no_message_with(landed: Landed) -> None:
     chain = landed.chain
     set_rules(landed, _RULE)

@@ -93,7 +93,8 @@ def _apply(
 
 def _plan_made(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> list[str]:
     """Plan a table; its messages are merged again where another rule has made its rows."""
-    return plan_table(zone, schema, again=treats_otherwise(zone, schema, found))
+    task = found.tasks.get(f"{schema.table}/task")
+    return plan_table(zone, schema, again=treats_otherwise(zone, schema, task.definition if task else None))
 
 
 def _run(

@@ -39,9 +39,12 @@ def test_rows_are_treated_behind_the_newest_message_of_each_key_and_one_that_is_
         "".join(plain.partition(") AS s ON ")[1:]),
     )
     source = source.partition(") AS s ON ")[0]
+    wanted = "\"__penstock_op\" <> 'd' AND (\"note\" <> 'test' -- theirs\n)"
     expected = (
         f"{begin}USING (SELECT CASE WHEN (\"note\" <> 'test' -- theirs\n) THEN \"__penstock_op\" ELSE 'd' END "
-        'AS "__penstock_op", "id", (UPPER("note")\n) AS "note", (CAST(LENGTH("note") AS NUMBER(9, 0))\n) AS "size" '
+        'AS "__penstock_op", "id", '
+        f'CASE WHEN {wanted} THEN (UPPER("note")\n) END AS "note", '
+        f'CASE WHEN {wanted} THEN (CAST(LENGTH("note") AS NUMBER(9, 0))\n) END AS "size" '
         f"FROM ({source}) {TREATED}{rest}"
     )
     expected = expected.replace('SET "note" = s."note"', 'SET "note" = s."note", "size" = s."size"')
@@ -112,9 +115,7 @@ def test_rows_that_another_rule_has_made_are_known_by_the_task_that_is_there(
     after: LandingZone,
     otherwise: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    there = TaskFound(is_started=True, schedule="", virtual_warehouse="", definition=plan_landed_merge(before, SCHEMA))
-
-    assert treats_otherwise(after, SCHEMA, ZoneFound({"shop.orders/task": there}, {})) == otherwise
+    assert treats_otherwise(after, SCHEMA, plan_landed_merge(before, SCHEMA)) == otherwise
 
 
 def test_the_task_of_another_rule_is_made_once_the_stream_shows_all_messages_and_nothing_reads_it() -> None:
@@ -131,8 +132,29 @@ def test_the_task_of_another_rule_is_made_once_the_stream_shows_all_messages_and
     assert plan_rebuild(ZONE, SCHEMA) == again
 
 
+def test_a_column_that_the_source_adds_and_the_rule_makes_stops_the_table() -> None:
+    after = replace(SCHEMA, columns=(ID, NOTE, replace(NOTE, name="size")))
+    RULE.require_free(SCHEMA, SCHEMA)
+    RULE.require_free(after, after)
+
+    with pytest.raises(TableStoppedError) as refused:
+        RULE.require_free(SCHEMA, after)
+    assert refused.value.hint.endswith('ALTER TABLE "shop"."orders" DROP COLUMN "size"')
+
+
+def test_rules_that_differ_in_the_white_space_of_a_text_are_two() -> None:
+    one, other, same = (
+        replace(PLAIN, rules=(ZoneRule(OF_SHOP, where),))
+        for where in ("\"note\" = 'a b'", "\"note\" = 'a  b'", "\"note\"  =\n'a b'")
+    )
+    there = plan_landed_merge(one, SCHEMA)
+
+    assert treats_otherwise(other, SCHEMA, there)
+    assert not treats_otherwise(same, SCHEMA, there + " ;")
+
+
 def test_a_task_that_is_gone_may_have_merged_by_another_rule() -> None:
-    assert treats_otherwise(PLAIN, SCHEMA, ZoneFound({}, {}))
+    assert treats_otherwise(PLAIN, SCHEMA, None)
 
 
 def test_an_audit_reads_the_rows_that_are_kept_out_from_the_landing_table() -> None:

@@ -152,7 +152,7 @@ def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:
         # Snowflake counts failures of a graph at its root, and merges go on whatever fails behind them.
         runs += " SUSPEND_TASK_AFTER_NUM_FAILURES = 0"
     return [
-        *_plan_new_columns(zone, schema),
+        *plan_new_columns(zone, schema),
         *([plan_suspension(zone, schema.table)] if has_others else []),
         f"CREATE OR REPLACE TASK {task} {runs} WHEN SYSTEM$STREAM_HAS_DATA({has_data}) AS {body}",
         *([] if has_others else [f"ALTER TASK {task} RESUME"]),
@@ -160,7 +160,8 @@ def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:
     ]
 
 
-def _plan_new_columns(zone: LandingZone, schema: TableSchema) -> Iterator[str]:
+def plan_new_columns(zone: LandingZone, schema: TableSchema) -> Iterator[str]:
+    """Yield what adds the columns that a rule makes; each statement may be run again."""
     rule, path = zone.rule(schema.table), TargetTable("", schema).path(SNOWFLAKE)
     for name, type_ in rule.new_columns(schema).items() if rule else ():
         yield f"ALTER TABLE {path} ADD COLUMN IF NOT EXISTS {quote_name(SNOWFLAKE, name)} {type_}"

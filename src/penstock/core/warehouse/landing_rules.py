@@ -33,6 +33,7 @@ _WHOLE_HINT: Final = (
 )
 _OURS: Final = "__penstock"
 _OF_A_SELECT: Final = frozenset({"kind", "expressions"})
+_YET: Final = "A column that is still to come can be named once it is there"
 _HINT: Final = "write one expression over the table's columns, with their names in double quotes as the source has them"
 
 
@@ -57,7 +58,7 @@ class ZoneRule:
         for text in (self.where, *(value for _, value in self.columns)):
             if unknown := sorted(read_columns(text) - there):
                 reason = f"the sink's rule names {unknown[0]}, which is no column of it: {text}"
-                raise stopped(schema, "", reason, f'{_HINT}: "{min(there)}"')
+                raise stopped(schema, "", reason, f'{_HINT}: "{min(there)}". {_YET}')
         for name, text in self.columns:
             reason = ""
             if name in schema.key:
@@ -68,6 +69,14 @@ class ZoneRule:
                 reason = f"the sink's rule makes it, and does not say its type: {text}"
             if reason:
                 raise stopped(schema, name, reason, "convert another column, or make a new one: CAST(... AS VARCHAR)")
+
+    def require_free(self, before: TableSchema, after: TableSchema) -> None:
+        """Raise TableStoppedError where the source adds a column of the name of one that the rule makes."""
+        for name in self.new_columns(before).keys() - self.new_columns(after).keys():
+            path = quote_name(SNOWFLAKE, after.table.schema, after.table.name)
+            drop = f"ALTER TABLE {path} DROP COLUMN {quote_name(SNOWFLAKE, name)}"
+            hint = f"make it by another name, or not at all, in the sink's `tables`; then run in Snowflake: {drop}"
+            raise stopped(after, name, "the source adds it, and the sink's rule makes one of that name", hint)
 
     def new_columns(self, schema: TableSchema) -> Mapping[str, str]:
         """Return the columns that the source has not, with their types."""
@@ -82,12 +91,13 @@ class ZoneRule:
         converted = dict(self.columns)
         names = [column.name for column in schema.columns]
         op = f'"{_OURS}_op"'
-        wanted = f"CASE WHEN ({self.where}\n) THEN {op} ELSE 'd' END AS {op}" if self.where else op
-        selected = [wanted]
+        selected = [f"CASE WHEN ({self.where}\n) THEN {op} ELSE 'd' END AS {op}" if self.where else op]
+        wanted = f"{op} <> 'd'" + (f" AND ({self.where}\n)" if self.where else "")
         for name in (*names, *self.new_columns(schema)):
             quoted = quote_name(SNOWFLAKE, name)
-            # The line's end ends a comment, too.
-            selected.append(f"({converted[name]}\n) AS {quoted}" if name in converted else quoted)
+            # The line's end ends a comment, too. What is not wanted need not fit.
+            value = f"CASE WHEN {wanted} THEN ({converted[name]}\n) END AS {quoted}" if name in converted else quoted
+            selected.append(value)
         return f"SELECT {', '.join(selected)} FROM ({source}) {TREATED}"  # noqa: S608 - names are quoted
 
 

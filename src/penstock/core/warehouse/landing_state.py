@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -136,7 +137,7 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
     except TableStoppedError as error:
         yield Trouble("error", table, error.message, error.hint)
         return
-    if treats_otherwise(zone, schema, found):
+    if treats_otherwise(zone, schema, task.definition):
         text = "its rows are filtered or converted otherwise than the sink's `tables` say now"
         yield Trouble("warning", table, text, f"{_APPLY}, which also merges its messages again")
     elif _plain(task.definition) != _plain(merge):
@@ -149,15 +150,13 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
     yield from find_task_troubles(zone, schema.table, found)
 
 
-def treats_otherwise(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> bool:
-    """Whether the rows of a public table were made by another rule than the file has, or by none where it has one."""
-    task, merge = found.tasks.get(f"{schema.table}/task"), plan_landed_merge(zone, schema)
-    if task is None:
-        # Nobody knows by which rule it merged.
-        return True
-    if TREATED not in merge + task.definition:
-        return False
-    return _plain(task.definition) != _plain(merge)
+def treats_otherwise(zone: LandingZone, schema: TableSchema, definition: str | None) -> bool:
+    """Whether the rows of a public table were made by another rule than the file has, or by none where it has one.
+
+    `definition` is what the table's task runs, None where it is gone: nobody knows then by which rule it merged.
+    """
+    merge = plan_landed_merge(zone, schema)
+    return definition is None or (TREATED in merge + definition and _plain(definition) != _plain(merge))
 
 
 def find_task_troubles(zone: LandingZone, table: TableId | None, found: ZoneFound) -> Iterator[Trouble]:
@@ -263,7 +262,8 @@ def _failures(table: str, task: TaskFound, stream: StreamFound | None) -> Iterat
 
 
 def _plain(definition: str) -> str:
-    return " ".join(definition.split()).rstrip("; ")
+    """Return SQL without what says nothing: white space within quotes does."""
+    return _TEXT_OR_SPACE.sub(lambda found: found[1] or " ", definition).strip().rstrip("; ")
 
 
 def _rebuild(table: str) -> str:
@@ -271,4 +271,5 @@ def _rebuild(table: str) -> str:
 
 
 _APPLY = "type: penstock snowflake apply FILE"
+_TEXT_OR_SPACE = re.compile(r"""('(?:[^'\\]|''|\\.)*'|"(?:[^"]|"")*")|\s+""", re.DOTALL)
 _MEND_SQL = "correct its `sql`, or what the error names"
