@@ -142,7 +142,7 @@ def test_apply_lets_a_merge_run_again_that_it_cannot_make_anew(
     chain.carry()
     merge(landed, 1)
 
-    rule = """tables: [{match: "*.t0", where: '"nowhere" = 1'}]"""
+    rule = """tables: [{match: ["*.t0"], where: '"nowhere" = 1'}]"""
     give(landed, rule, _TASKS)
     errors = [plan.error for plan in apply_zones(chain.spec) if plan.error]
     assert len(errors) == 1

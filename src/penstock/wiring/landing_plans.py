@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.warehouse.landing import plan_rebuild, plan_table, plan_zone
-from penstock.core.warehouse.landing_state import find_cleared, plan_clearing, roots_of, treats_otherwise
+from penstock.core.warehouse.landing_state import find_cleared, find_halted, plan_clearing, roots_of, treats_otherwise
 from penstock.core.warehouse.landing_tasks import plan_graphs, plan_start, tasks_of
 from penstock.wiring.load_plans import TablePlan, present_tables
 from penstock.wiring.zone_status import ask_zone, find_foreign_rows, is_first_link, zone_links
@@ -74,21 +74,21 @@ def _apply(
     from penstock.adapters.snowflake.zone import read_zone  # noqa: PLC0415 - as above
 
     zone, found, suspended = kind.zone, read_zone(database, kind.zone.schema), set[str]()
-    work = [
-        (str(schema.table), [f"{schema.table}/task"], partial(_plan_made, zone, schema, found)) for schema in schemas
-    ]
+    work = [(str(schema.table), schema.table, partial(_plan_made, zone, schema, found)) for schema in schemas]
     if is_first_link(link, kind):
         cleared = find_cleared(zone, kind.spec.pipeline, found)
         suspended.update(root for name in cleared for root in roots_of(name, found))
         yield from _run(database, link, _NO_TABLE, partial(plan_clearing, zone, kind.spec.pipeline, found))
-        roots = [f"{task.root}/task" for task in tasks_of(zone, None)]
-        work.append((_NO_TABLE, roots, partial(plan_graphs, zone, None)))
-    for table, roots, plan in work:
-        for ran in _run(database, link, table, plan):
-            suspended = suspended.union(roots) if ran.error else suspended.difference(roots)
+        work.append((_NO_TABLE, None, partial(plan_graphs, zone, None)))
+    for subject, table, plan in work:
+        for ran in _run(database, link, subject, plan):
+            if ran.error:
+                suspended.update([f"{table}/task", *(f"{task.root}/task" for task in tasks_of(zone, table))])
             yield ran
-    started = [name for name in sorted(suspended) if name in found.tasks and found.tasks[name].is_started]
-    yield from _run(database, link, _NO_TABLE, lambda: [plan_start(zone, name) for name in started])
+    if suspended:
+        now = read_zone(database, zone.schema)
+        starts = [plan_start(zone, name) for name in find_halted(suspended, found, now)]
+        yield from _run(database, link, _NO_TABLE, lambda: starts)
 
 
 def _plan_made(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> list[str]:

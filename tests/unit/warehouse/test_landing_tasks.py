@@ -15,6 +15,7 @@ from penstock.core.warehouse.landing_state import (
     TaskFound,
     ZoneFound,
     find_cleared,
+    find_halted,
     find_removed,
     find_task_troubles,
     plan_clearing,
@@ -171,6 +172,15 @@ def test_a_task_that_moves_behind_another_table_leaves_the_graph_of_the_first_be
     ]
     scheduled = replace(FOUND, predecessors=(), schedule="1 HOUR")
     assert find_cleared(ZONE, "shop", replace(found, tasks={"shop/read/task": scheduled})) == {"shop/read/task": True}
+
+
+def test_roots_that_ran_before_and_were_suspended_in_vain_run_again() -> None:
+    root = replace(FOUND, predecessors=())
+    halted = replace(root, is_started=False)
+    before = ZoneFound({"a": root, "b": root, "c": halted, "d": FOUND, "e": root}, {})
+    now = ZoneFound({"a": halted, "b": root, "c": halted, "d": replace(FOUND, is_started=False)}, {})
+
+    assert find_halted("edcbaf", before, now) == ["a"]
 
 
 @pytest.mark.parametrize(

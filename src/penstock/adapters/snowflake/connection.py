@@ -163,7 +163,7 @@ class SnowflakeDatabase:
     def task_definition(self, schema: str, name: str) -> str | None:
         """See `LandingDatabase`."""
         found = self._shown(f"SHOW TASKS IN SCHEMA {quote_name(SNOWFLAKE, schema)}", name)
-        return found and str(found["definition"])
+        return None if found is None else str(found["definition"])
 
     def _shown(self, statement: str, name: str) -> Mapping[str, object] | None:
         cursor = self.execute(statement)

@@ -15,7 +15,7 @@ from penstock.core.warehouse.landing_tasks import plan_removal, plan_stream, tas
 from penstock.core.warehouse.state_schema import state_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.landing import LandingZone
@@ -219,6 +219,16 @@ def plan_clearing(zone: LandingZone, pipeline: str, found: ZoneFound) -> list[st
         statement
         for name, keeps_stream in find_cleared(zone, pipeline, found).items()
         for statement in plan_removal(zone, name, roots_of(name, found), keeps_stream=keeps_stream)
+    ]
+
+
+def find_halted(names: Collection[str], before: ZoneFound, now: ZoneFound) -> list[str]:
+    """Return which of these tasks began graphs, ran before, and are suspended now."""
+    there = {name: now.tasks[name] for name in sorted(names) if name in now.tasks and name in before.tasks}
+    return [
+        name
+        for name, task in there.items()
+        if before.tasks[name].is_started and not task.is_started and not task.predecessors
     ]
 
 
