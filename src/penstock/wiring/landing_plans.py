@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.adapters.snowflake.connection import SnowflakeDatabase
     from penstock.config.specs import LinkSpec, PipelineSpec
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.landing import LandingZone
     from penstock.core.warehouse.landing_state import ZoneFound
     from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
@@ -74,7 +74,9 @@ def _apply(
     from penstock.adapters.snowflake.zone import read_zone  # noqa: PLC0415 - as above
 
     zone, found, suspended = kind.zone, read_zone(database, kind.zone.schema), set[str]()
-    work = [(str(schema.table), schema.table, partial(_plan_made, zone, schema, found)) for schema in schemas]
+    work: list[tuple[str, TableId | None, Callable[[], Sequence[str]]]] = [
+        (str(schema.table), schema.table, partial(_plan_made, zone, schema, found)) for schema in schemas
+    ]
     if is_first_link(link, kind):
         cleared = find_cleared(zone, kind.spec.pipeline, found)
         suspended.update(root for name in cleared for root in roots_of(name, found))
