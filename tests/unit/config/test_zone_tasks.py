@@ -65,7 +65,7 @@ def test_two_sinks_have_no_landing_zone_with_tasks_together() -> None:
 
     with pytest.raises(ConfigError, match="give each a schema of its own"):
         parse(text, "shop.yaml", Path("/etc/penstock"))
-    assert parse(text.replace("warehouse: w}", "warehouse: w, landing: x}"), "shop.yaml", Path("/etc/penstock"))
+    assert parse(text.replace("warehouse: w}", "warehouse: w, landing: x}"), "shop.yaml", Path("/etc/penstock")).sinks
 
 
 @pytest.mark.parametrize(
