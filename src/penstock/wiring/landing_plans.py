@@ -64,19 +64,28 @@ def apply_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
             database.run(plan_zone(kind.zone))
             states = {state.schema.table: state for state in progress.tables()}
             made = [state.schema for state in states.values() if not state.ended]
-            yield from _apply(database, link, kind, [*made, *(each for each in present if each.table not in states)])
+            ahead = [schema for schema in present if schema.table not in states]
+            yield from _apply(database, link, kind, made, ahead)
 
 
 def _apply(
-    database: SnowflakeDatabase, link: LinkSpec, kind: SnowflakeKind, schemas: Sequence[TableSchema]
+    database: SnowflakeDatabase,
+    link: LinkSpec,
+    kind: SnowflakeKind,
+    made: Sequence[TableSchema],
+    ahead: Sequence[TableSchema],
 ) -> Iterator[TablePlan]:
-    """Make the tables of a link and what comes after them; what cannot be made anew goes on as it was."""
+    """Make the tables of a link, loaded ones and those ahead of their first rows, and what comes after them.
+
+    What cannot be made anew goes on as it was.
+    """
     from penstock.adapters.snowflake.zone import read_zone  # noqa: PLC0415 - as above
 
     zone, found, suspended = kind.zone, read_zone(database, kind.zone.schema), set[str]()
     work: list[tuple[str, TableId | None, Callable[[], Sequence[str]]]] = [
-        (str(schema.table), schema.table, partial(_plan_made, zone, schema, found)) for schema in schemas
+        (str(schema.table), schema.table, partial(_plan_made, zone, schema, found)) for schema in made
     ]
+    work += [(str(schema.table), schema.table, partial(plan_table, zone, schema)) for schema in ahead]
     if is_first_link(link, kind):
         cleared = find_cleared(zone, kind.spec.pipeline, found)
         suspended.update(root for name in cleared for root in roots_of(name, found))
