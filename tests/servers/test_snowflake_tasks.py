@@ -99,3 +99,52 @@ def test_a_task_that_is_changed_fails_or_is_gone_from_the_file_is_told_and_appli
     chain.carry()
     merge(landed, 3)
     assert tell_problems(landed) == []
+
+
+@pytest.mark.nightly
+def test_a_task_that_moves_behind_another_table_reads_that_one_and_both_merges_go_on(landed: Landed) -> None:
+    chain = landed.chain
+    task = """tasks: [{name: log, after: SHOP.t0, stream: SHOP.t0, sql: [
+      CREATE SCHEMA IF NOT EXISTS mart, "CREATE TABLE IF NOT EXISTS mart.total (times NUMBER(38, 0))",
+      'INSERT INTO mart.total SELECT COUNT(*) FROM {stream}']}]"""
+    moved = task.replace("SHOP.t0", "SHOP.t1")
+    give(landed, task)
+    for name in ("t0", "t1"):
+        chain.write(f"CREATE TABLE {name} (id INT PRIMARY KEY, x INT)", f"INSERT INTO {name} VALUES (1, 1), (2, 1)")
+    chain.start()
+    chain.carry()
+    merge(landed, 2)
+
+    give(landed, moved, task)
+    assert "it is another one in Snowflake than in the file" in tell_problems(landed)
+    assert [plan.error for plan in apply_zones(chain.spec)] == [""] * 3
+    assert tell_problems(landed) == []
+    chain.write("INSERT INTO t0 VALUES (3, 1)", "INSERT INTO t1 VALUES (3, 1)")
+    chain.carry()
+    landed.merge()
+    landed.agrees("t0")
+    landed.agrees("t1")
+    end = time.monotonic() + _RUN_SECONDS
+    while landed.ask("SELECT SUM(times) FROM mart.total") != [(5,)]:
+        assert time.monotonic() < end, landed.ask("SELECT * FROM mart.total")
+        time.sleep(0.1)
+
+
+@pytest.mark.nightly
+def test_apply_lets_a_merge_run_again_that_it_cannot_make_anew(
+    landed: Landed,
+) -> None:
+    chain = landed.chain
+    give(landed, _TASKS)
+    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, x INT)", "INSERT INTO t0 VALUES (1, 1)")
+    chain.start()
+    chain.carry()
+    merge(landed, 1)
+
+    rule = """tables: [{match: ["*.t0"], where: '"nowhere" = 1'}]"""
+    give(landed, rule, _TASKS)
+    errors = [plan.error for plan in apply_zones(chain.spec) if plan.error]
+    assert len(errors) == 1
+    assert "names nowhere" in errors[0]
+    landed.merge()
+    assert not any("suspended" in text for text in tell_problems(landed))

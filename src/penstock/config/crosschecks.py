@@ -56,6 +56,7 @@ def find_conflicts(document: object) -> Iterator[Found]:
         yield from _delta_conflicts(("sinks", index), _mapping(sink))
     yield from _spread_change_logs(pipeline)
     yield from _redshift_conflicts(pipeline)
+    yield from _shared_task_names(pipeline)
     yield from _embedded_on_cluster(pipeline)
 
 
@@ -222,9 +223,27 @@ def _spread_change_logs(pipeline: Mapping[str, object]) -> Iterator[Found]:
     if not isinstance(partitions, int) or partitions <= 1:
         return
     for index, sink in enumerate(_sequence(pipeline.get("sinks"))):
+        if _mapping(sink).get("kind") == "snowflake":
+            # Its streams are Snowflake's own, on tables with keys.
+            continue
         for number, task in enumerate(_sequence(_mapping(sink).get("tasks"))):
             if NEWS in str(_mapping(task).get("sql")) and not _mapping(task).get("by"):
                 yield ("sinks", index, "tasks", number, "sql"), f"{SPREAD}: {READ_ALL}"
+
+
+def _shared_task_names(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """Two landing zones of one pipeline in one schema: each would drop the other's tasks."""
+    zones: dict[tuple[str, ...], bool] = {}
+    for index, item in enumerate(_sequence(pipeline.get("sinks"))):
+        sink = _mapping(item)
+        if sink.get("kind") != "snowflake" or sink.get("landing") is False:
+            continue
+        place = tuple(str(sink.get(key, "landing")) for key in ("account", "host", "database", "landing"))
+        has_tasks = bool(sink.get("tasks")) or zones.get(place, False)
+        if place in zones and has_tasks:
+            message = "another sink has this landing zone, and tasks are in one: give each a schema of its own"
+            yield ("sinks", index, "landing"), message
+        zones[place] = has_tasks
 
 
 def _redshift_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:

@@ -15,7 +15,7 @@ from penstock.config.tasks import (  # noqa: TC001 - pydantic reads them from fi
 )
 from penstock.core.errors import UsageError
 from penstock.core.tables import TableId
-from penstock.core.warehouse.landing_tasks import ZoneTask
+from penstock.core.warehouse.landing_tasks import ZoneTask, first_word, without_comments
 from penstock.core.warehouse.micro_batches import NEWS, Task, order_tasks
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 SCHEDULE_PATTERN = r"^([1-9][0-9]* (SECONDS?|MINUTES?|HOURS?)|USING CRON [^']+)$"
 """What CREATE TASK takes for a schedule."""
-_CREATE = re.compile(r"CREATE\b", re.IGNORECASE)
 _REPEATABLE = re.compile(
     r"CREATE\b(\s+SCHEMA\s+IF\s+NOT\s+EXISTS\s|[^('\"]*?\sIF\s+NOT\s+EXISTS\s+(\"[^\"]+\"|[\w$]+)\s*\.)", re.IGNORECASE
 )
@@ -56,11 +55,15 @@ class ZoneTaskSpec(Spec):
 
     @model_validator(mode="after")
     def _fits_together(self) -> ZoneTaskSpec:
-        creates = [bool(_CREATE.match(statement)) for statement in self.sql]
-        reads = any(NEWS in statement for statement in self.sql)
+        statements = [without_comments(statement) for statement in self.sql]
+        words = [first_word(statement) for statement in statements]
+        creates = [word == "CREATE" for word in words]
+        reads = any(NEWS in statement for statement in statements)
         message = ""
         if (self.schedule is None) == (not self.after):
             message = "give either a schedule or after"
+        elif "WITH" in words:
+            message = "begins with WITH, which is a query in Snowflake and changes nothing: write INSERT INTO ... WITH"
         elif reads and self.stream is None:
             message = f"the sql reads {NEWS}: give the stream, a table of this sink"
         elif self.stream and not reads:
@@ -73,7 +76,7 @@ class ZoneTaskSpec(Spec):
             )
         elif all(creates) or creates != sorted(creates, reverse=True):
             message = "CREATE runs when the task is made: put it first, and what the task does behind it"
-        elif any(NEWS in statement or not _REPEATABLE.match(statement) for statement in self.sql[: sum(creates)]):
+        elif any(NEWS in statement or not _REPEATABLE.match(statement) for statement in statements[: sum(creates)]):
             message = f"CREATE runs when the task is made: say IF NOT EXISTS, name the schema, and read no {NEWS} in it"
         if message:
             raise ValueError(message)

@@ -37,6 +37,10 @@ class LandingDatabase(StateDatabase, Protocol):
         """Whether there is such a stream."""
         ...
 
+    def task_definition(self, schema: str, name: str) -> str | None:
+        """Return what a task runs; None if there is no such task."""
+        ...
+
     def copied(self, texts: Iterator[str]) -> AbstractContextManager[str] | None:
         """Let statements of a transaction read `texts`, JSON each, in the column `row` of the (quoted) table returned.
 

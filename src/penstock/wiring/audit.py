@@ -17,7 +17,7 @@ from penstock.core.errors import PenstockError, UsageError
 from penstock.links.audit.pace import OUT_OF_TIME, Pace
 from penstock.links.audit.table import audit_table
 from penstock.ports.audit_results import NOT_REACHED
-from penstock.wiring.audit_landing import as_treated, await_merged, converted
+from penstock.wiring.audit_landing import as_treated, await_merged, unlike_columns
 from penstock.wiring.audit_progress import LinkProgress
 from penstock.wiring.audit_stages import StageAudits
 from penstock.wiring.audited_link import AuditedLink, treatments, with_masks
@@ -136,11 +136,12 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
             return TableFindings(str(table), "equal", Score(1.0, 1.0, 1.0), why="it was dropped meanwhile")
         side = opened.link.source if schema is None else opened.link.sink
         return TableFindings(str(table), "different", Score(0.0, 0.0, 0.0), why=f"{side} {_NO_SUCH}")
-    excluded = _excluded(opened, table)
+    unlike = unlike_columns(opened, known.schema)
+    excluded = _excluded(opened, table, unlike)
     known = replace(known, overflow=opened.link.overflow)
     dialects = (opened.source.dialect, opened.target.dialect)
     plan = plan_table(schema, known, dialects, excluded, where=opened.audit.condition(table))
-    plan = as_treated(opened, known.schema, plan)
+    plan = as_treated(opened, known.schema, plan, unlike)
     if plan.source is not None:
         plan = replace(plan, source=replace(plan.source, rows=opened.source.rows_of(schema)))
     found = audit_table(
@@ -161,12 +162,11 @@ def _await_target(opened: AuditedLink, table: TableId) -> str:
     return await_merged(opened, table)
 
 
-def _excluded(opened: AuditedLink, table: TableId) -> Callable[[str], str]:
+def _excluded(opened: AuditedLink, table: TableId, unlike: Mapping[str, str]) -> Callable[[str], str]:
     said = [("the audit's exclude_columns names it", opened.audit.excluded), *treatments(opened.link)]
-    others = converted(opened, table)
 
     def why(column: str) -> str:
         named = next((text for text, patterns in said if patterns.matches(table, column)), "")
-        return named or ("the sink's rule converts it" if column in others else "")
+        return named or unlike.get(column, "")
 
     return why

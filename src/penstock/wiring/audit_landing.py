@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.audit.findings import Stage, Suspect, TableFindings, unread
 from penstock.core.audit.landing import (
+    LACKED,
     describe_foreign,
     folded_rows,
     foreign_query,
@@ -15,9 +16,10 @@ from penstock.core.audit.landing import (
     last_position_query,
     unmerged_query,
     untreated_rows,
+    why_unknown,
 )
 from penstock.core.audit.stages import StageLook
-from penstock.core.audit.table_plan import KnownTarget, plan_table
+from penstock.core.audit.table_plan import KnownTarget, TablePlan, plan_table
 from penstock.core.errors import PenstockError
 from penstock.links.audit.compare import Pair
 from penstock.links.audit.settle import settle
@@ -26,16 +28,15 @@ from penstock.wiring.audited_link import treatments
 from penstock.wiring.sink_kinds.table import landing_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.core.audit.findings import LastMessage, RowKey
-    from penstock.core.audit.table_plan import TablePlan
     from penstock.core.tables import TableId, TableSchema
     from penstock.wiring.audited_link import AuditedLink
     from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
 
 _POLL_SECONDS: Final = 0.5
-_LACKED: Final = "it came later than some rows, and no message says what they have in it"
+_CONVERTED: Final = "the sink's rule converts it"
 
 
 def await_merged(opened: AuditedLink, table: TableId) -> str:
@@ -59,19 +60,35 @@ def await_merged(opened: AuditedLink, table: TableId) -> str:
     return ""
 
 
-def as_treated(opened: AuditedLink, schema: TableSchema, plan: TablePlan) -> TablePlan:
-    """Compare a public table with the rows that the sink's rule keeps out of it, as the landing table has those."""
+def as_treated(opened: AuditedLink, schema: TableSchema, plan: TablePlan, unlike: Mapping[str, str]) -> TablePlan:
+    """Compare a public table with the rows that the sink's rule keeps out of it, as the landing table has those.
+
+    `unlike` are the columns that are not compared.
+    """
     kind = landing_kind(opened.spec, opened.spec.sink(opened.link.sink))
     if kind is None or plan.target is None:
         return plan
+    if why := why_unknown(kind.zone, schema, [name for name, said in unlike.items() if said == LACKED]):
+        return TablePlan(None, None, plan.not_compared, why)
     return replace(plan, target=replace(plan.target, rows=untreated_rows(kind.zone, schema, plan.target.rows)))
 
 
-def converted(opened: AuditedLink, table: TableId) -> frozenset[str]:
-    """The columns that the sink's rule for a table makes something else of."""
+def unlike_columns(opened: AuditedLink, landed: TableSchema) -> Mapping[str, str]:
+    """The columns that are not compared because of the sink's rule for a table, each with the reason.
+
+    The rule makes something else of some. Rows that it keeps out are read from messages, which may lack others.
+    """
     kind = landing_kind(opened.spec, opened.spec.sink(opened.link.sink))
-    rule = kind.zone.rule(table) if kind else None
-    return frozenset(name for name, _ in rule.columns) if rule else frozenset()
+    rule = kind.zone.rule(landed.table) if kind else None
+    if kind is None or rule is None:
+        return {}
+    lacked = _lacked(opened, kind, landed) if rule.where and not landed.partial_rows else ()
+    return {name: _CONVERTED for name, _ in rule.columns} | dict.fromkeys(lacked, LACKED)
+
+
+def _lacked(opened: AuditedLink, kind: SnowflakeKind, landed: TableSchema) -> set[str]:
+    (counts,) = opened.target.fetch(lacking_query(kind.zone, landed))
+    return {column.name for column, rows in zip(landed.columns, counts, strict=True) if rows}
 
 
 def landing_stage(opened: AuditedLink, table: TableId, schema: TableSchema) -> LandingStage | None:
@@ -137,8 +154,7 @@ class LandingStage:
 
     def _plan(self, landed: TableSchema) -> TablePlan:
         """Compare what the source has with what the messages amount to, as the public table's types are."""
-        (counts,) = self._opened.target.fetch(lacking_query(self._kind.zone, landed))
-        lacked = {column.name for column, rows in zip(landed.columns, counts, strict=True) if rows}
+        lacked = _lacked(self._opened, self._kind, landed)
         dialects = (self._opened.source.dialect, self._opened.target.dialect)
         where = self._opened.audit.condition(self._table)
         plan = plan_table(self._schema, KnownTarget(landed, "hard"), dialects, self._excluded(lacked), where=where)
@@ -152,7 +168,7 @@ class LandingStage:
 
         def why(column: str) -> str:
             named = next((text for text, patterns in said if patterns.matches(self._table, column)), "")
-            return named or (_LACKED if column in lacked else "")
+            return named or (LACKED if column in lacked else "")
 
         return why
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.warehouse.landing import plan_rebuild, plan_table, plan_zone
-from penstock.core.warehouse.landing_state import find_removed, roots_of, treats_otherwise
-from penstock.core.warehouse.landing_tasks import plan_graphs, plan_removal
+from penstock.core.warehouse.landing_state import find_cleared, find_halted, plan_clearing, roots_of, treats_otherwise
+from penstock.core.warehouse.landing_tasks import plan_graphs, plan_start, tasks_of
 from penstock.wiring.load_plans import TablePlan, present_tables
 from penstock.wiring.zone_status import ask_zone, find_foreign_rows, is_first_link, zone_links
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.adapters.snowflake.connection import SnowflakeDatabase
     from penstock.config.specs import LinkSpec, PipelineSpec
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.landing import LandingZone
     from penstock.core.warehouse.landing_state import ZoneFound
     from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
@@ -49,38 +49,63 @@ def plan_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
 def apply_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
     """Make what `plan_zones` plans, and yield each table's statements once they are done.
 
-    What is there stays. A table that has rows is made for the schema that these have, whatever the source's is by now.
+    What is there stays. A table that has rows is made for the schema that these have, whatever the source's is by
+    now, and also if the source or the file has it no more; one that ended is left to the run.
     """
     # Imported where it is used: drivers are slow to import.
-    from penstock.adapters.snowflake.zone import read_zone  # noqa: PLC0415
     from penstock.links.warehouse.progress import TargetProgress  # noqa: PLC0415
 
-    for link, kind in _links(spec):
+    # A source that does not answer is told before any task is suspended.
+    links = [(link, kind, present_tables(spec, link)) for link, kind in _links(spec)]
+    for link, kind, present in links:
         with closing(kind.open()) as database:
             progress = TargetProgress(database, spec.pipeline, link.source)
             progress.create()
             database.run(plan_zone(kind.zone))
-            found = read_zone(database, kind.zone.schema)
-            if is_first_link(link, kind):
-                yield from _run(database, link, _NO_TABLE, partial(_plan_removals, kind, found))
-            for schema in present_tables(spec, link):
-                known = progress.table(schema.table)
-                there = known.schema if known else schema
-                yield from _run(database, link, str(schema.table), partial(_plan_made, kind.zone, there, found))
-            if is_first_link(link, kind):
-                yield from _run(database, link, _NO_TABLE, partial(plan_graphs, kind.zone, None))
+            states = {state.schema.table: state for state in progress.tables()}
+            made = [state.schema for state in states.values() if not state.ended]
+            ahead = [schema for schema in present if schema.table not in states]
+            yield from _apply(database, link, kind, made, ahead)
+
+
+def _apply(
+    database: SnowflakeDatabase,
+    link: LinkSpec,
+    kind: SnowflakeKind,
+    made: Sequence[TableSchema],
+    ahead: Sequence[TableSchema],
+) -> Iterator[TablePlan]:
+    """Make the tables of a link, loaded ones and those ahead of their first rows, and what comes after them.
+
+    What cannot be made anew goes on as it was.
+    """
+    from penstock.adapters.snowflake.zone import read_zone  # noqa: PLC0415 - as above
+
+    zone, found, suspended = kind.zone, read_zone(database, kind.zone.schema), set[str]()
+    work: list[tuple[str, TableId | None, Callable[[], Sequence[str]]]] = [
+        (str(schema.table), schema.table, partial(_plan_made, zone, schema, found)) for schema in made
+    ]
+    work += [(str(schema.table), schema.table, partial(plan_table, zone, schema)) for schema in ahead]
+    if is_first_link(link, kind):
+        cleared = find_cleared(zone, kind.spec.pipeline, found)
+        suspended.update(root for name in cleared for root in roots_of(name, found))
+        yield from _run(database, link, _NO_TABLE, partial(plan_clearing, zone, kind.spec.pipeline, found))
+        work.append((_NO_TABLE, None, partial(plan_graphs, zone, None)))
+    for subject, table, plan in work:
+        for ran in _run(database, link, subject, plan):
+            if ran.error:
+                suspended.update([f"{table}/task", *(f"{task.root}/task" for task in tasks_of(zone, table))])
+            yield ran
+    if suspended:
+        now = read_zone(database, zone.schema)
+        starts = [plan_start(zone, name) for name in find_halted(suspended, found, now)]
+        yield from _run(database, link, _NO_TABLE, lambda: starts)
 
 
 def _plan_made(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> list[str]:
     """Plan a table; its messages are merged again where another rule has made its rows."""
-    again = plan_rebuild(zone, schema)[:1] if treats_otherwise(zone, schema, found) else []
-    return [*plan_table(zone, schema), *again]
-
-
-def _plan_removals(kind: SnowflakeKind, found: ZoneFound) -> list[str]:
-    """Plan what removes tasks that the file has no more, ahead of what lets the rest of their graphs run again."""
-    names = find_removed(kind.zone, kind.spec.pipeline, found)
-    return [statement for name in names for statement in plan_removal(kind.zone, name, roots_of(name, found))]
+    task = found.tasks.get(f"{schema.table}/task")
+    return plan_table(zone, schema, again=treats_otherwise(zone, schema, task.definition if task else None))
 
 
 def _run(

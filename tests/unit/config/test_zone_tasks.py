@@ -51,6 +51,23 @@ def test_tasks_stand_in_the_order_in_which_they_are_made_and_know_their_graph() 
     ]
 
 
+def test_topics_of_several_partitions_have_tasks_behind_them() -> None:
+    copy = f'{{name: copy, after: shop.log, stream: shop.log, sql: "{COPY}"}}'
+
+    assert parse(FILE.format(tasks=copy) + "kafka: {partitions: 3}\n", "shop.yaml", Path("/etc/penstock")).sinks
+
+
+def test_two_sinks_have_no_landing_zone_with_tasks_together() -> None:
+    again = (
+        "  - {name: other, kind: snowflake, account: a, user: u, password_env: Q, database: d, warehouse: w}\nlinks:"
+    )
+    text = FILE.format(tasks="{name: one, after: a.b, sql: DELETE FROM a}").replace("links:", again)
+
+    with pytest.raises(ConfigError, match="give each a schema of its own"):
+        parse(text, "shop.yaml", Path("/etc/penstock"))
+    assert parse(text.replace("warehouse: w}", "warehouse: w, landing: x}"), "shop.yaml", Path("/etc/penstock")).sinks
+
+
 @pytest.mark.parametrize(
     ("task", "told"),
     [
@@ -61,6 +78,10 @@ def test_tasks_stand_in_the_order_in_which_they_are_made_and_know_their_graph() 
         ("after: a.b, suspend_after: 3, sql: DELETE FROM a", "counts the failures of a graph at its root"),
         ("after: a.b, sql: [DELETE FROM a, CREATE TABLE IF NOT EXISTS a (i INT)]", "put it first"),
         ("after: a.b, sql: CREATE TABLE IF NOT EXISTS a (i INT)", "put it first"),
+        ('after: a.b, sql: [DELETE FROM a, "/* b */ CREATE TABLE IF NOT EXISTS b.a (i INT)"]', "put it first"),
+        ('after: a.b, sql: ["--b\\nCREATE TABLE a (i INT) -- IF NOT EXISTS b.a", DELETE FROM a]', "say IF NOT EXISTS"),
+        ('after: a.b, stream: a.b, sql: "DELETE FROM a -- {stream}"', "only that moves a stream in Snowflake"),
+        ("after: a.b, sql: WITH x AS (SELECT 1) SELECT * FROM x", "begins with WITH, which is a query in Snowflake"),
         ("after: a.b, sql: [CREATE OR REPLACE TABLE a (i INT), DELETE FROM a]", "say IF NOT EXISTS"),
         ("after: a.b, sql: [CREATE TABLE IF NOT EXISTS a (i INT), DELETE FROM a]", "name the schema"),
         ("after: nobody, sql: DELETE FROM a", 'comes after "nobody", which is no task and no table'),

@@ -8,12 +8,12 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from penstock.core.audit.landing import folded_rows, untreated_rows
+from penstock.core.audit.landing import folded_rows, untreated_rows, why_unknown
 from penstock.core.errors import TableStoppedError
 from penstock.core.patterns import TablePatterns
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
-from penstock.core.warehouse.landing import LandingZone, plan_landed_merge, plan_task
-from penstock.core.warehouse.landing_rules import TREATED, ZoneRule
+from penstock.core.warehouse.landing import LandingZone, plan_landed_merge, plan_rebuild, plan_table, plan_task
+from penstock.core.warehouse.landing_rules import PARTIAL, TREATED, ZoneRule
 from penstock.core.warehouse.landing_state import StreamFound, TaskFound, ZoneFound, find_troubles, treats_otherwise
 
 ORDERS = TableId("shop", "orders")
@@ -39,9 +39,12 @@ def test_rows_are_treated_behind_the_newest_message_of_each_key_and_one_that_is_
         "".join(plain.partition(") AS s ON ")[1:]),
     )
     source = source.partition(") AS s ON ")[0]
+    wanted = "\"__penstock_op\" <> 'd' AND (\"note\" <> 'test' -- theirs\n)"
     expected = (
         f"{begin}USING (SELECT CASE WHEN (\"note\" <> 'test' -- theirs\n) THEN \"__penstock_op\" ELSE 'd' END "
-        'AS "__penstock_op", "id", (UPPER("note")\n) AS "note", (CAST(LENGTH("note") AS NUMBER(9, 0))\n) AS "size" '
+        'AS "__penstock_op", "id", '
+        f'CASE WHEN {wanted} THEN (UPPER("note")\n) END AS "note", '
+        f'CASE WHEN {wanted} THEN (CAST(LENGTH("note") AS NUMBER(9, 0))\n) END AS "size" '
         f"FROM ({source}) {TREATED}{rest}"
     )
     expected = expected.replace('SET "note" = s."note"', 'SET "note" = s."note", "size" = s."size"')
@@ -59,16 +62,29 @@ def test_a_new_column_is_added_with_the_type_of_its_cast_before_the_task_needs_i
     assert isinstance(sqlglot.parse_one(first, dialect="snowflake"), exp.Alter)
 
 
-def test_rows_whose_messages_may_lack_values_are_read_from_the_landing_table_by_the_keys_of_the_stream() -> None:
-    merge = plan_landed_merge(ZONE, replace(SCHEMA, partial_rows=True))
+def test_an_entry_that_says_nothing_leaves_the_rows_of_its_tables_as_they_are() -> None:
+    zone = replace(ZONE, rules=(ZoneRule(OF_SHOP), *ZONE.rules))
+    partial = replace(SCHEMA, partial_rows=True)
 
-    key = 'CAST("message":row."id"::VARCHAR AS NUMBER(38, 0))'
-    rows = "\"message\":op::VARCHAR IN ('c', 'r', 'u', 'd')"
-    emptied = "MAX(CASE WHEN \"message\":op::VARCHAR IN ('create', 'truncate', 'drop') THEN \"position\" ELSE NULL END)"
-    assert f'{emptied} OVER () AS "__penstock_merged" FROM "landing"."shop.orders")' in merge
-    assert f'AND ({key}) IN (SELECT {key} FROM "landing"."shop.orders/stream" WHERE {rows}) QUALIFY' in merge
-    assert 'MIN(CASE WHEN "message":row."note" IS NULL THEN 1 ELSE 0 END) OVER' in merge
-    assert isinstance(sqlglot.parse_one(merge, dialect="snowflake"), exp.Merge)
+    assert plan_landed_merge(zone, SCHEMA) == plan_landed_merge(PLAIN, SCHEMA)
+    assert plan_landed_merge(zone, partial) == plan_landed_merge(PLAIN, partial)
+
+
+@pytest.mark.parametrize("rule", [ZoneRule(OF_SHOP, "TRUE"), ZoneRule(OF_SHOP, "", (("note", 'UPPER("note")'),))])
+def test_a_table_whose_messages_may_lack_values_has_no_rule(rule: ZoneRule) -> None:
+    zone, schema = replace(PLAIN, rules=(rule,)), replace(SCHEMA, partial_rows=True)
+
+    with pytest.raises(TableStoppedError) as refused:
+        plan_landed_merge(zone, schema)
+    assert refused.value.reason == PARTIAL
+    assert "binlog_row_image=FULL" in refused.value.hint
+    assert why_unknown(zone, schema, ()) == PARTIAL
+
+
+def test_an_audit_says_why_it_does_not_know_what_a_filter_keeps_out() -> None:
+    assert why_unknown(ZONE, SCHEMA, ["id"]) == ""
+    assert why_unknown(PLAIN, SCHEMA, ["note"]) == ""
+    assert "keeps rows out by note: it came later than some rows" in why_unknown(ZONE, SCHEMA, ["note"])
 
 
 @pytest.mark.parametrize(
@@ -99,9 +115,46 @@ def test_rows_that_another_rule_has_made_are_known_by_the_task_that_is_there(
     after: LandingZone,
     otherwise: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    there = TaskFound(is_started=True, schedule="", virtual_warehouse="", definition=plan_landed_merge(before, SCHEMA))
+    assert treats_otherwise(after, SCHEMA, plan_landed_merge(before, SCHEMA)) == otherwise
 
-    assert treats_otherwise(after, SCHEMA, ZoneFound({"shop.orders/task": there}, {})) == otherwise
+
+def test_the_task_of_another_rule_is_made_once_the_stream_shows_all_messages_and_nothing_reads_it() -> None:
+    again = [
+        'ALTER TASK IF EXISTS "landing"."shop.orders/task" SUSPEND',
+        (
+            'CREATE OR REPLACE STREAM "landing"."shop.orders/stream" '
+            'ON TABLE "landing"."shop.orders" APPEND_ONLY = TRUE SHOW_INITIAL_ROWS = TRUE'
+        ),
+        *plan_task(ZONE, SCHEMA),
+    ]
+
+    assert plan_table(ZONE, SCHEMA, again=True)[-len(again) :] == again
+    assert plan_rebuild(ZONE, SCHEMA) == again
+
+
+def test_a_column_that_the_source_adds_and_the_rule_makes_stops_the_table() -> None:
+    after = replace(SCHEMA, columns=(ID, NOTE, replace(NOTE, name="size")))
+    RULE.require_free(SCHEMA, SCHEMA)
+    RULE.require_free(after, after)
+
+    with pytest.raises(TableStoppedError) as refused:
+        RULE.require_free(SCHEMA, after)
+    assert refused.value.hint.endswith('ALTER TABLE "shop"."orders" DROP COLUMN "size"')
+
+
+def test_rules_that_differ_in_the_white_space_of_a_text_are_two() -> None:
+    one, other, same = (
+        replace(PLAIN, rules=(ZoneRule(OF_SHOP, where),))
+        for where in ("\"note\" = 'a b'", "\"note\" = 'a  b'", "\"note\"  =\n'a b'")
+    )
+    there = plan_landed_merge(one, SCHEMA)
+
+    assert treats_otherwise(other, SCHEMA, there)
+    assert not treats_otherwise(same, SCHEMA, there + " ;")
+
+
+def test_a_task_that_is_gone_may_have_merged_by_another_rule() -> None:
+    assert treats_otherwise(PLAIN, SCHEMA, None)
 
 
 def test_an_audit_reads_the_rows_that_are_kept_out_from_the_landing_table() -> None:

@@ -14,8 +14,11 @@ from penstock.core.warehouse.landing_state import (
     StreamFound,
     TaskFound,
     ZoneFound,
+    find_cleared,
+    find_halted,
     find_removed,
     find_task_troubles,
+    plan_clearing,
     roots_of,
 )
 from penstock.core.warehouse.landing_tasks import ZoneTask, plan_graphs, plan_removal, plan_streams_anew
@@ -37,7 +40,10 @@ def test_tasks_behind_a_merge_are_made_while_it_is_suspended_and_resumed_with_it
     suspend, merge, *graph = plan_task(ZONE, SCHEMA)
 
     assert suspend == 'ALTER TASK IF EXISTS "landing"."shop.orders/task" SUSPEND'
-    assert merge.startswith('CREATE OR REPLACE TASK "landing"."shop.orders/task" ')
+    assert merge.startswith(
+        'CREATE OR REPLACE TASK "landing"."shop.orders/task" WAREHOUSE = load_wh SCHEDULE = \'30 SECONDS\' '
+        "SUSPEND_TASK_AFTER_NUM_FAILURES = 0 WHEN "
+    )
     assert graph == [
         'ALTER TASK IF EXISTS "landing"."shop/read/task" SUSPEND',
         'ALTER TASK IF EXISTS "landing"."shop/sums/task" SUSPEND',
@@ -51,13 +57,21 @@ def test_tasks_behind_a_merge_are_made_while_it_is_suspended_and_resumed_with_it
         (
             'CREATE OR REPLACE TASK "landing"."shop/sums/task" WAREHOUSE = load_wh '
             'AFTER "landing"."shop/read/task", "landing"."shop.orders/task" '
-            "AS BEGIN BEGIN TRANSACTION; DELETE FROM mart.sum -- all\n; INSERT INTO mart.sum SELECT 1; COMMIT; "
+            "AS BEGIN BEGIN TRANSACTION; DELETE FROM mart.sum -- all\n; INSERT INTO mart.sum SELECT 1\n; COMMIT; "
             "EXCEPTION WHEN OTHER THEN ROLLBACK; RAISE; END"
         ),
         'SELECT SYSTEM$TASK_DEPENDENTS_ENABLE(\'"landing"."shop.orders/task"\')',
     ]
     for statement in (graph[2], READ.body(ZONE), graph[-1]):
         assert not isinstance(sqlglot.parse_one(statement, dialect="snowflake"), exp.Command)
+
+
+@pytest.mark.parametrize("comment", ["-- theirs\n", "/* theirs */ ", "// theirs; 'its\n"])
+def test_a_comment_ahead_of_create_keeps_it_out_of_the_transaction(comment: str) -> None:
+    task = replace(READ, statements=(comment + CREATE, READ.statements[1]))
+
+    assert task.body(ZONE) == READ.body(ZONE)
+    assert comment + CREATE in plan_graphs(replace(ZONE, tasks=(task,)), ORDERS)
 
 
 def test_a_graph_of_no_table_has_a_root_of_its_own_that_counts_failures() -> None:
@@ -146,6 +160,54 @@ def test_a_stream_of_a_task_is_told_that_is_gone_or_stale(
     assert (text in told.text, hint in told.hint) == (True, True), told
 
 
+def test_a_task_that_moves_behind_another_table_leaves_the_graph_of_the_first_before_either_is_made_anew() -> None:
+    merges = {f"shop.{name}/task": replace(FOUND, predecessors=()) for name in ("orders", "lines")}
+    moved = replace(FOUND, predecessors=("shop.lines/task",))
+    found = ZoneFound({**OTHERS, **merges, "shop/read/task": moved}, STREAMS)
+
+    assert plan_clearing(ZONE, "shop", found) == [
+        'ALTER TASK IF EXISTS "landing"."shop.lines/task" SUSPEND',
+        'ALTER TASK IF EXISTS "landing"."shop/read/task" SUSPEND',
+        'DROP TASK IF EXISTS "landing"."shop/read/task"',
+    ]
+    scheduled = replace(FOUND, predecessors=(), schedule="1 HOUR")
+    assert find_cleared(ZONE, "shop", replace(found, tasks={"shop/read/task": scheduled})) == {"shop/read/task": True}
+
+
+def test_roots_that_ran_before_and_were_suspended_in_vain_run_again() -> None:
+    root = replace(FOUND, predecessors=())
+    halted = replace(root, is_started=False)
+    before = ZoneFound({"a": root, "b": root, "c": halted, "d": FOUND, "e": root}, {})
+    now = ZoneFound({"a": halted, "b": root, "c": halted, "d": replace(FOUND, is_started=False)}, {})
+
+    assert find_halted("edcbaf", before, now) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("table", "is_on"),
+    [
+        ("DB.shop.orders", True),
+        ("shop.orders", True),
+        ("orders", True),
+        ("", True),
+        ("DB.shop.lines", False),
+        ("DB.other.orders", False),
+        ("No privilege or table dropped", False),
+    ],
+)
+def test_a_stream_on_another_table_is_told_and_dropped(table: str, is_on: bool) -> None:  # noqa: FBT001
+    streams = {"shop/read/stream": StreamFound(is_stale=False, table=table)}
+    found = ZoneFound({"shop.orders/task": replace(FOUND, predecessors=()), "shop/read/task": FOUND, **OTHERS}, streams)
+
+    told = [each.text for each in find_task_troubles(ZONE, ORDERS, found)]
+    assert told == ([] if is_on else [f"its stream is on {table}, and the file says shop.orders"])
+    assert plan_clearing(ZONE, "shop", found)[-2:] == (
+        []
+        if is_on
+        else ['DROP TASK IF EXISTS "landing"."shop/read/task"', 'DROP STREAM IF EXISTS "landing"."shop/read/stream"']
+    )
+
+
 def test_a_task_that_the_file_has_no_more_is_removed_once_the_root_of_its_graph_is_suspended() -> None:
     gone = {"shop/old/task": replace(FOUND, predecessors=("shop/read/task",)), "other/old/task": FOUND}
     found = ZoneFound({"shop/read/task": FOUND, "shop.orders/task": replace(FOUND, predecessors=()), **gone}, {})
@@ -153,6 +215,7 @@ def test_a_task_that_the_file_has_no_more_is_removed_once_the_root_of_its_graph_
     assert find_removed(ZONE, "shop", found) == ["shop/old/task"]
     assert plan_removal(ZONE, "shop/old/task", roots_of("shop/old/task", found)) == [
         'ALTER TASK IF EXISTS "landing"."shop.orders/task" SUSPEND',
+        'ALTER TASK IF EXISTS "landing"."shop/old/task" SUSPEND',
         'DROP TASK IF EXISTS "landing"."shop/old/task"',
         'DROP STREAM IF EXISTS "landing"."shop/old/stream"',
     ]

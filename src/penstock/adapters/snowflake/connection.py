@@ -158,9 +158,18 @@ class SnowflakeDatabase:
 
     def has_stream(self, schema: str, name: str) -> bool:
         """See `LandingDatabase`."""
-        cursor = self.execute(f"SHOW STREAMS IN SCHEMA {quote_name(SNOWFLAKE, schema)}")
-        at = [str(column[0]).lower() for column in cursor.description].index("name")
-        return any(row[at] == name for row in cursor.fetchall())
+        return self._shown(f"SHOW STREAMS IN SCHEMA {quote_name(SNOWFLAKE, schema)}", name) is not None
+
+    def task_definition(self, schema: str, name: str) -> str | None:
+        """See `LandingDatabase`."""
+        found = self._shown(f"SHOW TASKS IN SCHEMA {quote_name(SNOWFLAKE, schema)}", name)
+        return None if found is None else str(found["definition"])
+
+    def _shown(self, statement: str, name: str) -> Mapping[str, object] | None:
+        cursor = self.execute(statement)
+        columns = [str(column[0]).lower() for column in cursor.description]
+        rows = (dict(zip(columns, row, strict=True)) for row in cursor.fetchall())
+        return next((row for row in rows if row["name"] == name), None)
 
     def copy_through(self, schema: str, name: str) -> None:
         """Bring rows as files from now on, through a table `name`. Outside of a transaction."""

@@ -36,7 +36,7 @@ def read_zone(database: SnowflakeDatabase, schema: str) -> ZoneFound:
         for row in _rows(database, f"SHOW TASKS {where}")
     }
     streams = {
-        row["name"]: StreamFound(is_stale=row["stale"].casefold() == "true")
+        row["name"]: StreamFound(row["stale"].casefold() == "true", _text(row["table_name"]).replace('"', ""))
         for row in _rows(database, f"SHOW STREAMS {where}")
     }
     return ZoneFound(tasks, streams, _writers(database, schema))

@@ -12,14 +12,17 @@ from penstock.core.warehouse.columns import column_type
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.landing import ROW_OPS, json_value, typed_value
+from penstock.core.warehouse.landing_rules import PARTIAL, read_columns
 from penstock.core.warehouse.landing_state import foreign_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from penstock.core.tables import Column, TableId, TableSchema
     from penstock.core.warehouse.landing import LandingZone
 
+LACKED: Final = "it came later than some rows, and no message says what they have in it"
+"""Why a column is not compared."""
 FOREIGN_MAX: Final = 20
 """So many messages that are not ours are named of a table."""
 _OP: Final = '"message":op::VARCHAR'
@@ -43,6 +46,21 @@ def untreated_rows(zone: LandingZone, schema: TableSchema, rows: str) -> str:
     names = ", ".join(quote_name(SNOWFLAKE, column.name) for column in schema.columns)
     kept_out = f"SELECT {names} FROM {folded_rows(zone, schema)} WHERE NOT COALESCE(({rule.where}\n), FALSE)"  # noqa: S608 - names are quoted
     return f"(SELECT {names} FROM {rows} UNION ALL {kept_out}) AS u"  # noqa: S608 - as above
+
+
+def why_unknown(zone: LandingZone, schema: TableSchema, lacked: Collection[str]) -> str:
+    """Say why nobody knows which rows a table's rule keeps out, "" where that is known.
+
+    `lacked` are the columns that messages of some rows lack: see `lacking_query`.
+    """
+    rule = zone.rule(schema.table)
+    if rule is None:
+        return ""
+    if schema.partial_rows:
+        return PARTIAL
+    if unknown := sorted(read_columns(rule.where).intersection(lacked)):
+        return f"the sink's rule keeps rows out by {unknown[0]}: {LACKED}; a full refresh of the table mends that"
+    return ""
 
 
 def lacking_query(zone: LandingZone, schema: TableSchema) -> str:

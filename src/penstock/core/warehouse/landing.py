@@ -66,7 +66,6 @@ _TEXTS = (TextType, EnumType, SetType, PrintedType)
 ROW_OPS = "('c', 'r', 'u', 'd')"
 _MERGED: Final = '"__penstock_merged"'
 """The place up to which messages are merged already."""
-_EMPTIES: Final = "\"message\":op::VARCHAR IN ('create', 'truncate', 'drop')"
 _ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
 
 
@@ -88,7 +87,8 @@ class LandingZone:
 
     def rule(self, table: TableId) -> ZoneRule | None:
         """What is done to rows of a table; None for nothing."""
-        return next((rule for rule in self.rules if rule.patterns.matches(table)), None)
+        first = next((rule for rule in self.rules if rule.patterns.matches(table)), None)
+        return first if first and (first.where or first.columns) else None
 
     def table(self, table: TableId) -> str:
         """The full name of the table's landing table, quoted."""
@@ -108,9 +108,10 @@ def plan_zone(zone: LandingZone) -> str:
     return f"CREATE SCHEMA IF NOT EXISTS {quote_name(SNOWFLAKE, zone.schema)}"
 
 
-def plan_table(zone: LandingZone, schema: TableSchema) -> list[str]:
+def plan_table(zone: LandingZone, schema: TableSchema, *, again: bool = False) -> list[str]:
     """Return what makes all that a table is made of, in order; each statement may be run again.
 
+    With `again`, its messages are merged again: see `plan_rebuild`.
     Raises TableStoppedError for a table that cannot be merged from messages.
     """
     require_mergeable(schema)
@@ -122,7 +123,7 @@ def plan_table(zone: LandingZone, schema: TableSchema) -> list[str]:
         make_schema,
         f"CREATE TABLE IF NOT EXISTS {zone.table(table)} ({columns})",
         *(statement.replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1) for statement in make),
-        f"CREATE STREAM IF NOT EXISTS {zone.stream(table)} ON TABLE {zone.table(table)} APPEND_ONLY = TRUE",
+        *(plan_stream_anew(zone, table) if again else [_stream(zone, table, "CREATE STREAM IF NOT EXISTS")]),
         *plan_task(zone, schema),
         *plan_grants(zone, schema.table),
     ]
@@ -147,8 +148,11 @@ def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:
     has_data = quote_text(zone.stream(schema.table), SNOWFLAKE)
     runs = f"WAREHOUSE = {identifier(zone.virtual_warehouse)} SCHEDULE = {quote_text(zone.schedule, SNOWFLAKE)}"
     body, has_others = plan_landed_merge(zone, schema), follows_merge(zone, schema.table)
+    if has_others:
+        # Snowflake counts failures of a graph at its root, and merges go on whatever fails behind them.
+        runs += " SUSPEND_TASK_AFTER_NUM_FAILURES = 0"
     return [
-        *_plan_new_columns(zone, schema),
+        *plan_new_columns(zone, schema),
         *([plan_suspension(zone, schema.table)] if has_others else []),
         f"CREATE OR REPLACE TASK {task} {runs} WHEN SYSTEM$STREAM_HAS_DATA({has_data}) AS {body}",
         *([] if has_others else [f"ALTER TASK {task} RESUME"]),
@@ -156,7 +160,8 @@ def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:
     ]
 
 
-def _plan_new_columns(zone: LandingZone, schema: TableSchema) -> Iterator[str]:
+def plan_new_columns(zone: LandingZone, schema: TableSchema) -> Iterator[str]:
+    """Yield what adds the columns that a rule makes; each statement may be run again."""
     rule, path = zone.rule(schema.table), TargetTable("", schema).path(SNOWFLAKE)
     for name, type_ in rule.new_columns(schema).items() if rule else ():
         yield f"ALTER TABLE {path} ADD COLUMN IF NOT EXISTS {quote_name(SNOWFLAKE, name)} {type_}"
@@ -168,10 +173,17 @@ def plan_rebuild(zone: LandingZone, schema: TableSchema) -> list[str]:
     Each statement may be run again, and from the first one on nothing is lost: the stream shows all messages
     that are there, and of those the merge takes what can still be applied.
     """
-    table = zone.table(schema.table)
-    stream = f"CREATE OR REPLACE STREAM {zone.stream(schema.table)} ON TABLE {table}"
-    made = f"{stream} APPEND_ONLY = TRUE SHOW_INITIAL_ROWS = TRUE"
-    return [made, plan_suspension(zone, schema.table), *plan_task(zone, schema)]
+    return [*plan_stream_anew(zone, schema.table), *plan_task(zone, schema)]
+
+
+def plan_stream_anew(zone: LandingZone, table: TableId) -> list[str]:
+    """Return what lets a stream show all messages, and no task read them until it is made for them."""
+    stream = _stream(zone, table, "CREATE OR REPLACE STREAM")
+    return [plan_suspension(zone, table), f"{stream} SHOW_INITIAL_ROWS = TRUE"]
+
+
+def _stream(zone: LandingZone, table: TableId, create: str) -> str:
+    return f"{create} {zone.stream(table)} ON TABLE {zone.table(table)} APPEND_ONLY = TRUE"
 
 
 def plan_end(zone: LandingZone, table: TableId) -> list[str]:
@@ -185,8 +197,7 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
 
     A column that a changed row lacks has the value it had before: in an older
     message of the stream, else in the public table. The statement fails where
-    neither has the row. Rows that a rule treats need all of their values: messages that
-    may lack some are read from the landing table, of the keys that the stream has.
+    neither has the row. Such a table has no rule, which would need all of the values.
     """
     rule = zone.rule(schema.table)
     if rule:
@@ -196,8 +207,7 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     typed = {column.name: _typed(schema, column) for column in schema.columns}
     parts = ", ".join(typed[schema.column(name).name] for name in schema.key)
     lacked = _may_lack(schema, key)
-    completes = bool(rule and lacked)
-    kept = [_Kept(typed[column.name], column, flag, parts, completes) for column, flag in lacked.items()]
+    kept = [_Kept(typed[column.name], column, flag, parts) for column, flag in lacked.items()]
     values = typed | {each.column.name: each.value for each in kept}
     op = '"message":op::VARCHAR AS "__penstock_op"'
     selected = [op, *(f"{value} AS {name}" for value, name in zip(values.values(), names, strict=True))]
@@ -206,15 +216,10 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     is_row = f'"message":op::VARCHAR IN {ROW_OPS}'
     merged = f'MAX(CASE WHEN {is_row} THEN NULL ELSE "position" END) OVER () AS {_MERGED}'
     where = f'{is_row} AND ({_MERGED} IS NULL OR "position" > {_MERGED})'
-    origin = zone.stream(schema.table)
-    if completes:
-        merged = f'MAX(CASE WHEN {_EMPTIES} THEN "position" ELSE NULL END) OVER () AS {_MERGED}'
-        where += f" AND ({parts}) IN (SELECT {parts} FROM {origin} WHERE {is_row})"  # noqa: S608 - names are quoted
-        origin = zone.table(schema.table)
-    messages = f'SELECT "message", "position", "offset", {merged} FROM {origin}'  # noqa: S608 - names are quoted
+    messages = f'SELECT "message", "position", "offset", {merged} FROM {zone.stream(schema.table)}'  # noqa: S608 - names are quoted
     source = f"SELECT {', '.join(selected)} FROM ({messages}) AS m WHERE {where} QUALIFY {newest}"  # noqa: S608 - names are quoted
     if rule:
-        source = rule.treat(schema, source, list(lacked.values()))
+        source = rule.treat(schema, source)
         names += [quote_name(SNOWFLAKE, name) for name in rule.new_columns(schema)]
     flags = {quote_name(SNOWFLAKE, column.name): f"s.{flag}" for column, flag in lacked.items()}
     path = TargetTable("", schema).path(SNOWFLAKE)
@@ -245,15 +250,11 @@ class _Kept:
     column: Column
     flag: str
     key: str
-    has_older: bool = False
-    """Whether there are messages of older schemas, which lack columns too."""
 
     @property
     def _unknown(self) -> str:
         """Whether one message lacks it: what a message has is no SQL NULL, not even a null of JSON."""
         path = _path(self.column.name)
-        if self.has_older:
-            return f"CASE WHEN {path} IS NULL THEN 1 ELSE 0 END"
         return f"CASE WHEN \"message\":op::VARCHAR = 'u' AND {path} IS NULL THEN 1 ELSE 0 END"
 
     @property

@@ -16,7 +16,7 @@ from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from sqlglot import exp
 
@@ -25,8 +25,15 @@ if TYPE_CHECKING:
 
 TREATED: Final = "AS penstock_treated"
 """What stands in every merge whose rows are treated, and in no other."""
+PARTIAL: Final = "the sink's `tables` filter or convert its rows, and the source's log may leave values out of a row"
+"""Why a table of partial rows has no rule: it would be judged by what a message lacks."""
+_WHOLE_HINT: Final = (
+    "take it out of the sink's `tables` (an entry of `match` alone, ahead of the others, keeps it as it is); or, of "
+    "MySQL and MariaDB, set binlog_row_image=FULL and begin anew without `row_images: partial`"
+)
 _OURS: Final = "__penstock"
 _OF_A_SELECT: Final = frozenset({"kind", "expressions"})
+_YET: Final = "A column that is still to come can be named once it is there"
 _HINT: Final = "write one expression over the table's columns, with their names in double quotes as the source has them"
 
 
@@ -43,13 +50,15 @@ class ZoneRule:
     columns: tuple[tuple[str, str], ...] = ()
 
     def require_for(self, schema: TableSchema) -> None:
-        """Raise TableStoppedError where the rule does not fit a table's columns."""
+        """Raise TableStoppedError where the rule does not fit a table's columns, or its messages may lack values."""
+        if schema.partial_rows:
+            raise stopped(schema, "", PARTIAL, _WHOLE_HINT)
         there = {column.name for column in schema.columns}
         folded = {name.casefold() for name in there}
         for text in (self.where, *(value for _, value in self.columns)):
             if unknown := sorted(read_columns(text) - there):
                 reason = f"the sink's rule names {unknown[0]}, which is no column of it: {text}"
-                raise stopped(schema, "", reason, f'{_HINT}: "{min(there)}"')
+                raise stopped(schema, "", reason, f'{_HINT}: "{min(there)}". {_YET}')
         for name, text in self.columns:
             reason = ""
             if name in schema.key:
@@ -61,25 +70,34 @@ class ZoneRule:
             if reason:
                 raise stopped(schema, name, reason, "convert another column, or make a new one: CAST(... AS VARCHAR)")
 
+    def require_free(self, before: TableSchema, after: TableSchema) -> None:
+        """Raise TableStoppedError where the source adds a column of the name of one that the rule makes."""
+        for name in self.new_columns(before).keys() - self.new_columns(after).keys():
+            path = quote_name(SNOWFLAKE, after.table.schema, after.table.name)
+            drop = f"ALTER TABLE {path} DROP COLUMN {quote_name(SNOWFLAKE, name)}"
+            hint = f"make it by another name, or not at all, in the sink's `tables`; then run in Snowflake: {drop}"
+            raise stopped(after, name, "the source adds it, and the sink's rule makes one of that name", hint)
+
     def new_columns(self, schema: TableSchema) -> Mapping[str, str]:
         """Return the columns that the source has not, with their types."""
         there = {column.name for column in schema.columns}
         return {name: new_type(text) for name, text in self.columns if name not in there}
 
-    def treat(self, schema: TableSchema, source: str, flags: Sequence[str]) -> str:
-        """Return the query for treated rows of `source`, which has the table's columns, the row's op, and `flags`.
+    def treat(self, schema: TableSchema, source: str) -> str:
+        """Return the query for treated rows of `source`, which has the table's columns and the row's op.
 
         A row that the filter does not want is deleted, in case it is there.
         """
         converted = dict(self.columns)
         names = [column.name for column in schema.columns]
         op = f'"{_OURS}_op"'
-        wanted = f"CASE WHEN ({self.where}\n) THEN {op} ELSE 'd' END AS {op}" if self.where else op
-        selected = [wanted, *flags]
+        selected = [f"CASE WHEN ({self.where}\n) THEN {op} ELSE 'd' END AS {op}" if self.where else op]
+        wanted = f"{op} <> 'd'" + (f" AND ({self.where}\n)" if self.where else "")
         for name in (*names, *self.new_columns(schema)):
             quoted = quote_name(SNOWFLAKE, name)
-            # The line's end ends a comment, too.
-            selected.append(f"({converted[name]}\n) AS {quoted}" if name in converted else quoted)
+            # The line's end ends a comment, too. What is not wanted need not fit.
+            value = f"CASE WHEN {wanted} THEN ({converted[name]}\n) END AS {quoted}" if name in converted else quoted
+            selected.append(value)
         return f"SELECT {', '.join(selected)} FROM ({source}) {TREATED}"  # noqa: S608 - names are quoted
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -10,11 +11,11 @@ from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.landing import ROW_OPS, plan_landed_merge, plan_revoke
 from penstock.core.warehouse.landing_rules import TREATED
-from penstock.core.warehouse.landing_tasks import plan_stream, tasks_of
+from penstock.core.warehouse.landing_tasks import plan_removal, plan_stream, tasks_of
 from penstock.core.warehouse.state_schema import state_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.landing import LandingZone
@@ -39,9 +40,14 @@ class TaskFound:
 
 @dataclass(frozen=True, slots=True)
 class StreamFound:
-    """A stream as SHOW STREAMS has it."""
+    """A stream as SHOW STREAMS has it. `table` is what it is on, in full and without quotes; "" where nobody knows."""
 
     is_stale: bool
+    table: str = ""
+
+    def is_on(self, table: TableId) -> bool:
+        """Whether it may be on a table."""
+        return self.table in {"", table.name} or f".{self.table}".endswith(f".{table}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +137,7 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
     except TableStoppedError as error:
         yield Trouble("error", table, error.message, error.hint)
         return
-    if treats_otherwise(zone, schema, found):
+    if treats_otherwise(zone, schema, task.definition):
         text = "its rows are filtered or converted otherwise than the sink's `tables` say now"
         yield Trouble("warning", table, text, f"{_APPLY}, which also merges its messages again")
     elif _plain(task.definition) != _plain(merge):
@@ -144,12 +150,13 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
     yield from find_task_troubles(zone, schema.table, found)
 
 
-def treats_otherwise(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> bool:
-    """Whether the rows of a public table were made by another rule than the file has, or by none where it has one."""
-    task, merge = found.tasks.get(f"{schema.table}/task"), plan_landed_merge(zone, schema)
-    if task is None or TREATED not in merge + task.definition:
-        return False
-    return _plain(task.definition) != _plain(merge)
+def treats_otherwise(zone: LandingZone, schema: TableSchema, definition: str | None) -> bool:
+    """Whether the rows of a public table were made by another rule than the file has, or by none where it has one.
+
+    `definition` is what the table's task runs, None where it is gone: nobody knows then by which rule it merged.
+    """
+    merge = plan_landed_merge(zone, schema)
+    return definition is None or (TREATED in merge + definition and _plain(definition) != _plain(merge))
 
 
 def find_task_troubles(zone: LandingZone, table: TableId | None, found: ZoneFound) -> Iterator[Trouble]:
@@ -164,6 +171,9 @@ def find_task_troubles(zone: LandingZone, table: TableId | None, found: ZoneFoun
             text = f"its stream on {task.stream} is stale: what changed there and it has not read cannot be read"
             hint = f"empty what the task made; then run in Snowflake: {next(plan_stream(zone, task, anew=True))}"
             yield Trouble("error", subject, text, hint)
+        elif stream is not None and task.stream and not stream.is_on(task.stream):
+            text = f"its stream is on {stream.table}, and the file says {task.stream}"
+            yield Trouble("error", subject, text, f"{_APPLY}, which makes one that begins with all rows")
         if there is None:
             yield Trouble("error", subject, "Snowflake has no such task", _APPLY)
             continue
@@ -181,6 +191,45 @@ def find_removed(zone: LandingZone, pipeline: str, found: ZoneFound) -> list[str
     """Return the names of tasks that a pipeline had, and its file has no more."""
     ours = {task.object for task in zone.tasks}
     return [name for name in found.tasks if name.startswith(f"{pipeline}/") and name not in ours]
+
+
+def find_displaced(zone: LandingZone, found: ZoneFound) -> dict[str, bool]:
+    """Return the names of tasks that come after others than the file says, or whose streams are on another table.
+
+    True for those whose streams are as they should be. Each is dropped before its new graph is made: Snowflake
+    changes nothing in the old one, which may be another table's, while that runs.
+    """
+    displaced = {}
+    for task in zone.tasks:
+        there, stream = found.tasks.get(task.object), found.streams.get(f"{task.name}/stream")
+        keeps_stream = not (task.stream and stream and not stream.is_on(task.stream))
+        if not keeps_stream or (there and sorted(there.predecessors) != sorted(task.predecessors)):
+            displaced[task.object] = keeps_stream
+    return displaced
+
+
+def find_cleared(zone: LandingZone, pipeline: str, found: ZoneFound) -> dict[str, bool]:
+    """Return the names of tasks that are dropped ahead of others; True for those whose streams stay."""
+    return dict.fromkeys(find_removed(zone, pipeline, found), False) | find_displaced(zone, found)
+
+
+def plan_clearing(zone: LandingZone, pipeline: str, found: ZoneFound) -> list[str]:
+    """Return what drops tasks that the file has no more or has elsewhere; the roots of their graphs stay suspended."""
+    return [
+        statement
+        for name, keeps_stream in find_cleared(zone, pipeline, found).items()
+        for statement in plan_removal(zone, name, roots_of(name, found), keeps_stream=keeps_stream)
+    ]
+
+
+def find_halted(names: Collection[str], before: ZoneFound, now: ZoneFound) -> list[str]:
+    """Return which of these tasks began graphs, ran before, and are suspended now."""
+    there = {name: now.tasks[name] for name in sorted(names) if name in now.tasks and name in before.tasks}
+    return [
+        name
+        for name, task in there.items()
+        if before.tasks[name].is_started and not task.is_started and not task.predecessors
+    ]
 
 
 def removed_task(name: str) -> Trouble:
@@ -223,7 +272,8 @@ def _failures(table: str, task: TaskFound, stream: StreamFound | None) -> Iterat
 
 
 def _plain(definition: str) -> str:
-    return " ".join(definition.split()).rstrip("; ")
+    """Return SQL without what says nothing: white space within quotes does."""
+    return _TEXT_OR_SPACE.sub(lambda found: found[1] or " ", definition).strip().rstrip("; ")
 
 
 def _rebuild(table: str) -> str:
@@ -231,4 +281,5 @@ def _rebuild(table: str) -> str:
 
 
 _APPLY = "type: penstock snowflake apply FILE"
+_TEXT_OR_SPACE = re.compile(r"""('(?:[^'\\]|''|\\.)*'|"(?:[^"]|"")*")|\s+""", re.DOTALL)
 _MEND_SQL = "correct its `sql`, or what the error names"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.core.tables import TableId
+
+
+_TEXT_OR_COMMENT: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"]|\"\")*\"|(?:--|//)[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class TaskZone(Protocol):
@@ -86,7 +89,7 @@ class ZoneTask:
         if len(statements) == 1:
             return statements[0]
         # A comment may end a statement.
-        listed = " ".join(f"{each}\n;" if "--" in each else f"{each};" for each in statements)
+        listed = " ".join(f"{each}\n;" for each in statements)
         return f"BEGIN BEGIN TRANSACTION; {listed} COMMIT; EXCEPTION WHEN OTHER THEN ROLLBACK; RAISE; END"
 
 
@@ -102,8 +105,12 @@ def plan_graphs(zone: TaskZone, table: TableId | None) -> list[str]:
         statements += [each for each in task.statements if _defines(each)]
         statements += plan_stream(zone, task)
         statements.append(_create(zone, task))
-    roots = dict.fromkeys(_path(zone, f"{task.root}/task") for task in tasks)
-    return statements + [f"SELECT SYSTEM$TASK_DEPENDENTS_ENABLE({quote_text(root, SNOWFLAKE)})" for root in roots]
+    return statements + [plan_start(zone, root) for root in dict.fromkeys(f"{task.root}/task" for task in tasks)]
+
+
+def plan_start(zone: TaskZone, root: str) -> str:
+    """Return what lets a task and all that come after it run; `root` is its name in the zone's schema."""
+    return f"SELECT SYSTEM$TASK_DEPENDENTS_ENABLE({quote_text(_path(zone, root), SNOWFLAKE)})"
 
 
 def plan_stream(zone: TaskZone, task: ZoneTask, *, anew: bool = False) -> Iterator[str]:
@@ -130,14 +137,15 @@ def plan_graphs_end(zone: TaskZone, table: TableId) -> list[str]:
     ]
 
 
-def plan_removal(zone: TaskZone, name: str, roots: Sequence[str]) -> list[str]:
-    """Return what removes a task that the file has no more; `name` and `roots` are names in the zone's schema.
+def plan_removal(zone: TaskZone, name: str, roots: Sequence[str], *, keeps_stream: bool = False) -> list[str]:
+    """Return what removes a task, and its stream; `name` and `roots` are names in the zone's schema.
 
     The roots of its graph stay suspended.
     """
     stream = _path(zone, f"{name.removesuffix('/task')}/stream")
-    suspends = [_suspend(zone, root) for root in roots]
-    return [*suspends, f"DROP TASK IF EXISTS {_path(zone, name)}", f"DROP STREAM IF EXISTS {stream}"]
+    suspends = [_suspend(zone, each) for each in dict.fromkeys([*roots, name])]
+    drop = f"DROP TASK IF EXISTS {_path(zone, name)}"
+    return [*suspends, drop, *([] if keeps_stream else [f"DROP STREAM IF EXISTS {stream}"])]
 
 
 def plan_suspension(zone: TaskZone, table: TableId) -> str:
@@ -153,6 +161,16 @@ def follows_merge(zone: TaskZone, table: TableId) -> bool:
 def tasks_of(zone: TaskZone, table: TableId | None) -> list[ZoneTask]:
     """Return the tasks of the graphs that belong to a table, each behind those that it comes after."""
     return [task for task in zone.tasks if task.table == table]
+
+
+def without_comments(statement: str) -> str:
+    """Return a statement as Snowflake runs it."""
+    return _TEXT_OR_COMMENT.sub(lambda found: found[0] if found[0][0] in "'\"" else " ", statement).strip()
+
+
+def first_word(statement: str) -> str:
+    """Return the first word of a statement, in capitals."""
+    return re.split(r"\W", without_comments(statement), maxsplit=1)[0].upper()
 
 
 def identifier(name: str) -> str:
@@ -177,7 +195,7 @@ def _suspend(zone: TaskZone, name: str) -> str:
 
 
 def _defines(statement: str) -> bool:
-    return statement.split(None, 1)[0].upper() == "CREATE"
+    return first_word(statement) == "CREATE"
 
 
 def _path(zone: TaskZone, name: str) -> str:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import FULL_REFRESH, RefusedStatementError, TableStoppedError, UsageError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
-from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
+from penstock.core.warehouse.landing import (
+    plan_end,
+    plan_landed_merge,
+    plan_landing,
+    plan_new_columns,
+    plan_stream_anew,
+    plan_table,
+    plan_task,
+)
+from penstock.core.warehouse.landing_state import treats_otherwise
 from penstock.core.warehouse.landing_tasks import plan_graphs_end, plan_streams_anew, plan_suspension
 from penstock.core.warehouse.load_plan import plan_positions, plan_steps
 from penstock.core.warehouse.messages import (
@@ -215,6 +224,9 @@ class LandingSink:
             case Make():
                 self._begin(schema)
             case Migrate(before):
+                tasks = plan_task(self._zone, schema)
+                if rule := self._zone.rule(schema.table):
+                    rule.require_free(before.schema, schema)
                 # What has landed is of the older schema, whose columns may be gone after this. Where some
                 # are gone already, an earlier try got this far: nothing has landed since.
                 there = self._database.columns(schema.table.schema, schema.table.name)
@@ -222,7 +234,7 @@ class LandingSink:
                     self._drain(before.schema)
                 self._migrate(before.schema, step, schema)
                 # A task that the file has no more may come after it.
-                self._run([plan_suspension(self._zone, schema.table), *plan_task(self._zone, schema)])
+                self._run([plan_suspension(self._zone, schema.table), *tasks])
         return following.after
 
     def _begin(self, schema: TableSchema) -> None:
@@ -260,7 +272,13 @@ class LandingSink:
             self._run(plan_streams_anew(self._zone, after.table))
 
     def _drain(self, schema: TableSchema) -> None:
-        """Merge all that has landed, as the task does; two of them take turns by the stream."""
+        """Merge all that has landed, as the task does; two of them take turns by the stream.
+
+        Where the task has another rule than the file by now, it is suspended, and all messages are merged again.
+        """
+        there = self._database.task_definition(self._zone.schema, f"{schema.table}/task")
+        if treats_otherwise(self._zone, schema, there):
+            self._run([*plan_stream_anew(self._zone, schema.table), *plan_new_columns(self._zone, schema)])
         with self._database.transaction(self._name):
             self._database.run(plan_landed_merge(self._zone, schema))
 
@@ -277,6 +295,8 @@ class LandingSink:
                 self._begin(schema)
             case End(before):
                 self._end(before)
+            case Empty(before) if not before.ended:
+                self._run(list(plan_new_columns(self._zone, before.schema)))
         with self._database.transaction(self._name), self._progress.of_tables([table]):
             if isinstance(crossing, Empty) and not crossing.before.ended:
                 self._database.run(plan_landed_merge(self._zone, crossing.before.schema))
