@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from penstock.core.errors import PositionError
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
+from penstock.core.tables import TableId
 from penstock.links.objects import plan as planning
 from penstock.links.objects.plan import ObjectsPlanner
-from penstock.links.objects.record import ObjectsRecord
+from penstock.links.objects.record import ObjectsRecord, StoppedReading
 
 if TYPE_CHECKING:
-    import pytest
     from tests.unit.links.conftest import MemoryTopics
 
     from penstock.links.objects.plan import TopicRange
 
 SCHEMAS = "schemas"
 TIMELINES = "eras"
+CREATE = SchemaChangeKind.CREATE
 
 
 def places(ranges: tuple[TopicRange, ...]) -> list[tuple[str, int, int]]:
@@ -105,3 +110,26 @@ def test_schema_changes_that_were_passed_on_before_one_that_waits_are_not_planne
     plan = ObjectsPlanner(topics, SCHEMAS, TIMELINES).plan(ObjectsRecord(schemas_offset=1, passed=(2,)))
 
     assert [offset for offset, _ in plan.schema_changes] == [1, 3]
+
+
+def test_where_a_table_began_anew_behind_what_is_not_decided_yet_it_is_waited_for_that(topics: MemoryTopics) -> None:
+    began = SchemaChange("db", TableId("shop", "users"), "t", "", 1, 10, 1, (1, 10, 0), CREATE, begins=(5,))
+    topics.values[SCHEMAS, 0].append(began.to_json())
+    topics.fill("t", 3)
+    planner = ObjectsPlanner(topics, SCHEMAS, TIMELINES)
+
+    assert planner.plan(ObjectsRecord(places={("t", 0): (2, 5)})).ranges == ()
+    with pytest.raises(PositionError, match="t/0 ends at 3, but was read up to 6"):
+        planner.plan(ObjectsRecord(places={("t", 0): (2, 6)}))
+    topics.fill("t", 4)
+    assert places(planner.plan(ObjectsRecord(places={("t", 0): (2, 5)})).ranges) == [("t", 5, 7)]
+
+
+def test_nothing_is_planned_of_a_table_that_has_stopped(topics: MemoryTopics) -> None:
+    topics.announce(10, "t")
+    topics.fill("t", 3)
+    stopped = StoppedReading("db", "shop.users", "why", "what to do", 1)
+    planner = ObjectsPlanner(topics, SCHEMAS, TIMELINES)
+
+    assert planner.plan(ObjectsRecord(places={("t", 0): (1, 1)}, stopped={("t", 0): stopped})).ranges == ()
+    assert ("t", 0) not in planner.starts(ObjectsRecord(stopped={("t", 0): stopped}))

@@ -178,7 +178,7 @@ class ObjectsPlanner:
             table = (schema_change.source, str(schema_change.table))
             for partition in range(schema_change.partitions):
                 batched, start = record.places.get((topic, partition), (0, 0))
-                if start == begins.get((topic, partition)) and ends.get((topic, partition), 0) < start:
+                if start == begins.get((topic, partition)) and ends.get((topic, partition), start) < start:
                     # Before the table's new beginning somebody's transaction is not decided yet.
                     continue
                 require_place(topic, partition, start, ends.get((topic, partition)))
