@@ -32,8 +32,7 @@ def chain(
 ) -> Chain:
     """A pipeline with two tables whose target has all of them; row 8 of `orders` was changed last."""
     made = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
-    text = made.file.read_text()
-    made.file.write_text(text.replace("    kind: mysql\n", f"    kind: mysql\n    format: {request.param}\n"))
+    made.use_format(request.param)
     made.write(
         "CREATE TABLE orders (id INT PRIMARY KEY, customer VARCHAR(40))",
         "CREATE TABLE others (id INT PRIMARY KEY)",

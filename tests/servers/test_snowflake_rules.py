@@ -31,6 +31,15 @@ def public(landed: Landed) -> list[tuple[object, ...]]:
     return landed.ask(f'SELECT "id", "who", "note", "size" FROM "{landed.chain.name}"."t0" ORDER BY "id"')
 
 
+def begin(landed: Landed, rows: str) -> None:
+    """Bring a table with these rows into the landing zone, whose rule is there from the start."""
+    set_rules(landed, _RULE)
+    landed.chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, who VARCHAR(9), note VARCHAR(40))")
+    landed.chain.write(f"INSERT INTO t0 VALUES {rows}")
+    landed.chain.start()
+    landed.chain.carry()
+
+
 def audit(landed: Landed) -> TableFindings:
     landed.chain.mirror()
     (found,) = run_audit(
@@ -41,11 +50,7 @@ def audit(landed: Landed) -> TableFindings:
 
 def test_a_public_table_has_the_rows_that_are_wanted_converted_and_follows_when_that_is_changed(landed: Landed) -> None:
     chain = landed.chain
-    set_rules(landed, _RULE)
-    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, who VARCHAR(9), note VARCHAR(40))")
-    chain.write("INSERT INTO t0 VALUES (1, 'a', 'one'), (2, 'test', 'two'), (3, NULL, 'three'), (4, 'b', NULL)")
-    chain.start()
-    chain.carry()
+    begin(landed, "(1, 'a', 'one'), (2, 'test', 'two'), (3, NULL, 'three'), (4, 'b', NULL)")
     landed.merge()
     assert public(landed) == [(1, "a", "ONE", 3), (4, "b", None, None)]
 
@@ -71,11 +76,7 @@ def test_a_public_table_has_the_rows_that_are_wanted_converted_and_follows_when_
 @pytest.mark.nightly
 def test_an_audit_finds_a_row_that_is_there_and_should_be_kept_out_and_one_that_is_not_there(landed: Landed) -> None:
     chain = landed.chain
-    set_rules(landed, _RULE)
-    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, who VARCHAR(9), note VARCHAR(40))")
-    chain.write("INSERT INTO t0 VALUES (1, 'a', 'one'), (2, 'test', 'two'), (3, 'b', 'three')")
-    chain.start()
-    chain.carry()
+    begin(landed, "(1, 'a', 'one'), (2, 'test', 'two'), (3, 'b', 'three')")
     landed.merge()
 
     landed.ask(f"""INSERT INTO "{chain.name}"."t0" VALUES (2, 'test', 'TWO', 3)""")
@@ -88,11 +89,7 @@ def test_an_audit_finds_a_row_that_is_there_and_should_be_kept_out_and_one_that_
 @pytest.mark.nightly
 def test_a_table_that_gets_a_column_after_its_rule_was_changed_has_older_rows_by_the_new_one(landed: Landed) -> None:
     chain = landed.chain
-    set_rules(landed, _RULE)
-    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, who VARCHAR(9), note VARCHAR(40))")
-    chain.write("INSERT INTO t0 VALUES (1, 'a', 'one'), (2, 'test', 'two')")
-    chain.start()
-    chain.carry()
+    begin(landed, "(1, 'a', 'one'), (2, 'test', 'two')")
     landed.merge()
     assert public(landed) == [(1, "a", "ONE", 3)]
 
@@ -108,11 +105,7 @@ def test_a_table_that_gets_a_column_after_its_rule_was_changed_has_older_rows_by
 @pytest.mark.nightly
 def test_an_audit_does_not_compare_a_column_that_rows_which_are_kept_out_have_no_message_with(landed: Landed) -> None:
     chain = landed.chain
-    set_rules(landed, _RULE)
-    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, who VARCHAR(9), note VARCHAR(40))")
-    chain.write("INSERT INTO t0 VALUES (1, 'a', 'one'), (2, 'test', 'two')")
-    chain.start()
-    chain.carry()
+    begin(landed, "(1, 'a', 'one'), (2, 'test', 'two')")
     chain.write("ALTER TABLE t0 ADD COLUMN kind VARCHAR(9) DEFAULT 'old'")
     chain.write("INSERT INTO t0 VALUES (3, 'b', 'three', 'new')")
     chain.carry()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -12,6 +12,9 @@ from penstock.config.spec import Name, Positive, Spec, Text
 from penstock.core.errors import UsageError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.micro_batches import NEWS, Task, order_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600}
 _FIRST_WORDS = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "CREATE"})
@@ -92,21 +95,28 @@ class TaskSpec(Spec):
         return Task(self.name, self.sql, stream, self.by, seconds, self.after, self.suspend_after)
 
 
-def _in_order(tasks: tuple[TaskSpec, ...]) -> tuple[TaskSpec, ...]:
-    """Return tasks so that each stands behind those that it comes after."""
+def names_in_order(tasks: Sequence[Task], what: str) -> list[str]:
+    """Return names of tasks so that each stands behind those that it comes after.
+
+    ValueError for graphs that cannot be; `what` is all that a task of the sink may come after, in words.
+    """
     names = [task.name for task in tasks]
     for task in tasks:
         if names.count(task.name) > 1:
             message = f'there are two tasks "{task.name}"'
             raise ValueError(message)
         if unknown := sorted(set(task.after) - set(names)):
-            message = f'the task "{task.name}" comes after "{unknown[0]}", which is no task of this sink'
+            message = f'the task "{task.name}" comes after "{unknown[0]}", which is no {what} of this sink'
             raise ValueError(message)
     try:
-        order = [task.name for task in order_tasks(task.task for task in tasks)]
+        return [task.name for task in order_tasks(tasks)]
     except UsageError as error:
         message = f"{error.message}: {error.hint}"
         raise ValueError(message) from error
+
+
+def _in_order(tasks: tuple[TaskSpec, ...]) -> tuple[TaskSpec, ...]:
+    order = names_in_order([task.task for task in tasks], "task")
     return tuple(sorted(tasks, key=lambda task: order.index(task.name)))
 
 

@@ -9,14 +9,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from penstock.config.columns import as_list
 from penstock.config.spec import NAME_PATTERN, Name, Positive, Spec
-from penstock.config.tasks import (  # noqa: TC001 - pydantic reads them from fields' annotations
+from penstock.config.tasks import (
     Statement,
     TableName,
+    names_in_order,
 )
-from penstock.core.errors import UsageError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.landing_tasks import ZoneTask, first_word, without_comments
-from penstock.core.warehouse.micro_batches import NEWS, Task, order_tasks
+from penstock.core.warehouse.micro_batches import NEWS, Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -123,19 +123,7 @@ def plan_tasks(pipeline: str, tasks: Sequence[ZoneTaskSpec]) -> tuple[ZoneTask, 
 
 def _in_order(tasks: tuple[ZoneTaskSpec, ...]) -> tuple[ZoneTaskSpec, ...]:
     """Return tasks so that each stands behind those that it comes after. ValueError for graphs that cannot be."""
-    names = [task.name for task in tasks]
-    for task in tasks:
-        if names.count(task.name) > 1:
-            message = f'there are two tasks "{task.name}"'
-            raise ValueError(message)
-        if unknown := sorted(set(task.tasks_after) - set(names)):
-            message = f'the task "{task.name}" comes after "{unknown[0]}", which is no task and no table of this sink'
-            raise ValueError(message)
-    try:
-        order = [task.name for task in order_tasks(Task(t.name, t.sql, after=t.tasks_after) for t in tasks)]
-    except UsageError as error:
-        message = f"{error.message}: {error.hint}"
-        raise ValueError(message) from error
+    order = names_in_order([Task(t.name, t.sql, after=t.tasks_after) for t in tasks], "task and no table")
     ordered = tuple(sorted(tasks, key=lambda task: order.index(task.name)))
     _tables(ordered)
     return ordered
