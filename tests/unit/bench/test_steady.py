@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from penstock.bench.steady.stretches import RATES, Steady, Stretch
-from penstock.bench.steady.suite import plan_figures
+from penstock.bench.steady.suite import plan_figures, plan_soon_figures
 from penstock.core.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -13,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def _steady(cores: float, broker_cores: float, p50_ms: float, p99_ms: float) -> Steady:
-    stretches = {rate: Stretch(cores, broker_cores, p50_ms, p99_ms) for rate in RATES}
-    return Steady({0: Stretch(cores / 10, broker_cores / 10), **stretches}, 800.0, 10.0)
+    stretches = {rate: Stretch(cores, broker_cores, 0.1, p50_ms, p99_ms) for rate in RATES}
+    return Steady({0: Stretch(cores / 10, broker_cores / 10, 0.0), **stretches}, 800.0, 10.0)
 
 
 def _figures(sinks: int, theirs: Steady | PenstockError) -> dict[str, Figure]:
@@ -61,3 +63,14 @@ def test_without_its_peer_each_figure_says_why() -> None:
     assert {figure.ratio for figure in figures.values()} == {None}
     assert all(figure.note.endswith("the peer could not be measured: no jars") for figure in figures.values())
     assert figures["idle, into PostgreSQL and DuckDB: CPU, the broker's too"].value == 0.025
+
+
+def test_where_latency_counts_the_targets_cpu_counts_too_and_the_peer_is_the_goal() -> None:
+    cpu, p50, p99 = plan_soon_figures(_steady(0.2, 0.05, 24.0, 90.0), _steady(0.3, 0.1, 32.0, 80.0))
+
+    assert cpu.value == pytest.approx(0.35)
+    assert cpu.peer_value == pytest.approx(0.5)
+    assert cpu.ok is True
+    assert cpu.note.startswith("0.200 ours, 0.050 the broker's, 0.100 PostgreSQL's; 0.300 the peer's")
+    assert (p50.value, p50.ok) == (24.0, True)
+    assert (p99.value, p99.ok) == (90.0, False)

@@ -44,7 +44,7 @@ _COPY_SECONDS: Final = 600.0
 """The second of our sides copies what was written for the first."""
 _ARRIVE_SECONDS: Final = 120.0
 _MILLISECONDS: Final = 1_000
-_TUNED: Final = {"poll.interval.ms": "5", "producer.override.linger.ms": "0"}
+TUNED: Final = {"poll.interval.ms": "5", "producer.override.linger.ms": "0"}
 DEFAULTS: Final = "Debezium in Kafka Connect, defaults"
 LOW: Final = "Debezium in Kafka Connect, poll.interval.ms=5, linger.ms=0"
 
@@ -99,7 +99,7 @@ def measure(lab: Lab) -> Sequence[Figure]:
         ours, tuned = (measure_ours(lab, ids, is_low_latency=tuned) for tuned in (False, True))
         peers: dict[str, Theirs] = {
             DEFAULTS: measure_debezium(lab, ids, "latency-debezium", NO_EXTRAS),
-            LOW: measure_debezium(lab, ids, "latency-debezium-tuned", _TUNED),
+            LOW: measure_debezium(lab, ids, "latency-debezium-tuned", TUNED),
         }
         ask(connection, f"DROP DATABASE {TABLE.schema}")
     return plan_figures(ours, tuned, peers)

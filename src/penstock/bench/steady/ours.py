@@ -8,26 +8,31 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.connection import connect
 from penstock.bench.capture.workload import create_table, insert_range, login, without_sync
-from penstock.bench.steady.stretches import START_SECONDS, Side, Steady, measure_side
+from penstock.bench.steady.stretches import RATES, START_SECONDS, Side, Steady, measure_side
 from penstock.bench.steady.visible import Visible
 from penstock.bench.warehouse.compare import create_database, require_equal_postgres
 from penstock.bench.warehouse.pipeline import TargetPipeline, duckdb_sink, postgres_sink
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.bench.capture.latency import Ids
     from penstock.bench.lab import Lab
 
 
-def measure_ours(lab: Lab, ids: Ids, sinks: int) -> Steady:
+def measure_ours(
+    lab: Lab, ids: Ids, sinks: int, *, is_low_latency: bool = False, rates: Sequence[int] = RATES
+) -> Steady:
     """Carry a table of its own into one or two sinks. Raises PenstockError when that fails."""
-    table = TableId(f"bench_steady_{sinks}", "orders")
+    table = TableId(f"bench_steady_{'soon' if is_low_latency else sinks}", "orders")
     database, home = table.schema, lab.folder(table.schema)
     create_database(lab.postgres(), database)
     targets = {"postgres": postgres_sink(lab.postgres(), database)}
     if sinks > 1:
         targets["duckdb"] = duckdb_sink(home / "target.duckdb")
-    pipeline = TargetPipeline(lab, table.schema, str(table), home, targets)
+    link_keys = ", freshness_ms: 0" if is_low_latency else ""
+    pipeline = TargetPipeline(lab, table.schema, str(table), home, targets, link_keys=link_keys)
     pipeline.write_file()
     create_table(lab.source(), table)
     with closing(connect(login(lab.source()))) as source, without_sync(source):
@@ -40,7 +45,7 @@ def measure_ours(lab: Lab, ids: Ids, sinks: int) -> Steady:
             with Visible(lab.postgres(), database, str(table)) as visible:
                 visible.await_id(first, START_SECONDS, child.alive)
                 side = Side(f"Penstock, {sinks} sinks", child.pid, child.alive, visible, table, home)
-                steady = measure_side(lab, side, ids, time.monotonic() - began)
+                steady = measure_side(lab, side, ids, time.monotonic() - began, rates)
             require_equal_postgres(lab.source(), table, "Penstock", (lab.postgres(), database, str(table)))
         finally:
             child.stop()

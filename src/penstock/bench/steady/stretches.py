@@ -16,7 +16,7 @@ from penstock.bench.process_tree import tree_pss_bytes
 from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from penstock.bench.capture.latency import Ids
@@ -52,10 +52,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Cores that were busy, the broker's beside them, and milliseconds from COMMIT to visible, None of nothing."""
+    """Cores that were busy, the broker's and PostgreSQL's beside them; milliseconds from COMMIT to visible."""
 
     cores: float
     broker_cores: float
+    target_cores: float
     p50_ms: float | None = None
     p99_ms: float | None = None
 
@@ -69,14 +70,14 @@ class Steady:
     first_row_seconds: float = 0.0
 
 
-def measure_side(lab: Lab, side: Side, ids: Ids, first_row_seconds: float) -> Steady:
-    """Measure all stretches, each of the setting `seconds`; the side runs, and has brought a first row."""
+def measure_side(lab: Lab, side: Side, ids: Ids, first_row_seconds: float, rates: Sequence[int] = RATES) -> Steady:
+    """Measure a stretch for each of `rates`, of the setting `seconds`; the side runs, and has brought a first row."""
     steady = Steady(first_row_seconds=first_row_seconds)
     _write(lab, side, ids, RATES[1], _WARM_UP_SECONDS)
     time.sleep(_REST_SECONDS)
     lab.say(f"steady: {side.name}, idle")
     steady.stretches[0] = _idle(lab, side)
-    for rate in RATES:
+    for rate in rates:
         lab.say(f"steady: {side.name}, {rate:,} a second")
         steady.stretches[rate] = _write(lab, side, ids, rate, lab.settings.seconds)
         time.sleep(_REST_SECONDS)
@@ -85,13 +86,14 @@ def measure_side(lab: Lab, side: Side, ids: Ids, first_row_seconds: float) -> St
 
 
 def _idle(lab: Lab, side: Side) -> Stretch:
-    with Meter(side.pid) as meter, Meter(lab.kafka().pid) as broker:
+    with ExitStack() as opened:
+        meters = [opened.enter_context(Meter(pid)) for pid in _counted(lab, side)]
         begin = time.monotonic()
         time.sleep(lab.settings.seconds)
         end = time.monotonic()
-        meter.sample()
-        broker.sample()
-    return Stretch(*(each.cpu_between(begin, end) / (end - begin) for each in (meter, broker)))
+        for meter in meters:
+            meter.sample()
+    return Stretch(*(meter.cpu_between(begin, end) / (end - begin) for meter in meters))
 
 
 def _write(lab: Lab, side: Side, ids: Ids, rate: int, seconds: int) -> Stretch:
@@ -102,7 +104,7 @@ def _write(lab: Lab, side: Side, ids: Ids, rate: int, seconds: int) -> Stretch:
     command = (*mariadb_origin(lab).login, side.table, first, count, rate, commits)
     program = [sys.executable, "-m", "penstock.bench.programs.write_paced", *map(str, command)]
     with ExitStack() as opened:
-        meter, broker = (opened.enter_context(Meter(pid)) for pid in (side.pid, lab.kafka().pid))
+        meters = [opened.enter_context(Meter(pid)) for pid in _counted(lab, side)]
         writer = start_child("the writer", program, side.folder / f"writer-{first}.log")
         opened.callback(writer.kill)
         await_mark(writer, "rows", seconds * 5 + _WRITER_SECONDS)
@@ -110,5 +112,10 @@ def _write(lab: Lab, side: Side, ids: Ids, rate: int, seconds: int) -> Stretch:
         side.visible.await_id(first + count - 1, _ARRIVE_SECONDS, side.alive)
     committed = read_commits(commits.read_text())
     waited = sorted((side.visible.seen[id_] - at) * _MILLISECONDS for id_, at in committed.items())
-    cores, broker_cores = (each.cpu_between(begin, end) / (end - begin) for each in (meter, broker))
-    return Stretch(cores, broker_cores, percentile(waited, 50), percentile(waited, 99))
+    cores, broker, target = (meter.cpu_between(begin, end) / (end - begin) for meter in meters)
+    return Stretch(cores, broker, target, percentile(waited, 50), percentile(waited, 99))
+
+
+def _counted(lab: Lab, side: Side) -> tuple[int, int, int]:
+    """The processes whose trees are counted, in the order of a stretch's cores."""
+    return side.pid, lab.kafka().pid, lab.postgres().pid

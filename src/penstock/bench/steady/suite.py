@@ -12,7 +12,7 @@ from penstock.bench.capture.latency import Ids
 from penstock.bench.figure import Figure
 from penstock.bench.steady.ours import measure_ours
 from penstock.bench.steady.stretches import RATES
-from penstock.bench.steady.theirs import NAME, measure_theirs
+from penstock.bench.steady.theirs import NAME, NAME_LOW, measure_theirs
 from penstock.bench.versions import jar_versions, java_version, python_versions
 from penstock.bench.warehouse.compare import connect_postgres
 from penstock.core.errors import PenstockError
@@ -32,6 +32,8 @@ _P50_MS: Final = 250.0
 _P99_MS: Final = 500.0
 _MEMORY_MEBIBYTES: Final = 900.0
 _FIRST_ROW_SECONDS: Final = 9.0
+_SOON_RATE: Final = 200
+_SOON_P50_MS: Final = 30.0
 _SINKS: Final = {1: "PostgreSQL", 2: "PostgreSQL and DuckDB"}
 
 
@@ -39,6 +41,33 @@ def measure(lab: Lab, sinks: int) -> Sequence[Figure]:
     """All stretches with one sink, or with two; the peer, which has one, behind them: the broker is warm by then."""
     ours = measure_ours(lab, Ids(), sinks)
     return plan_figures(sinks, ours, measure_theirs(lab))
+
+
+def measure_soon(lab: Lab) -> Sequence[Figure]:
+    """One stretch, both sides set up for low latency, which PostgreSQL pays for as well."""
+    ours = measure_ours(lab, Ids(), 1, is_low_latency=True, rates=[_SOON_RATE])
+    return plan_soon_figures(ours, measure_theirs(lab, is_low_latency=True, rates=(_SOON_RATE,)))
+
+
+def plan_soon_figures(ours: Steady, theirs: Steady | PenstockError) -> Sequence[Figure]:
+    """What is shown of both sides where latency counts: ours should come sooner, and for less CPU."""
+    peer, why = (None, theirs) if isinstance(theirs, PenstockError) else (theirs, None)
+    stretches = [side.stretches[_SOON_RATE] for side in (ours, peer) if side is not None]
+    cores = [stretch.cores + stretch.broker_cores + stretch.target_cores for stretch in stretches]
+    note = "; ".join(
+        f"{stretch.cores:.3f} {whose}, {stretch.broker_cores:.3f} the broker's, {stretch.target_cores:.3f} PostgreSQL's"
+        for stretch, whose in zip(stretches, ("ours", "the peer's"), strict=False)
+    )
+    name = f"{_SOON_RATE:,} one-row transactions a second into PostgreSQL, freshness_ms: 0"
+    visible = f"{name}: commit to visible"
+    told = [
+        _less(f"{name}: CPU, the broker's and PostgreSQL's too", "cores busy", cores, None, note),
+        _less(f"{visible}, p50", "ms", [stretch.p50_ms for stretch in stretches], _SOON_P50_MS),
+        _less(f"{visible}, p99", "ms", [stretch.p99_ms for stretch in stretches], None),
+    ]
+    beside = [replace(figure, peer=NAME_LOW) for figure in told]
+    told = [figure if figure.target else replace(figure, target=1.0, target_of="ratio") for figure in beside]
+    return told if why is None else [_without_peer(figure, why) for figure in told]
 
 
 def plan_figures(sinks: int, ours: Steady, theirs: Steady | PenstockError) -> Sequence[Figure]:
@@ -73,7 +102,7 @@ def _cores(name: str, rate: int, sides: Sequence[Steady], target: float | None) 
     return _less(f"{name}: CPU, the broker's too", "cores busy", both, target, note)
 
 
-def _less(name: str, unit: str, values: Sequence[float], target: float | None, note: str = "") -> Figure:
+def _less(name: str, unit: str, values: Sequence[float | None], target: float | None, note: str = "") -> Figure:
     """A figure of which less is good: ours, and the peer's if there is one."""
     ours, *theirs = values
     return Figure(name, unit, "less", ours, NAME, theirs[0] if theirs else None, target, "value", note)
@@ -99,6 +128,6 @@ def _versions(lab: Lab) -> Mapping[str, str]:
 
 STEADY: Final = Bench(
     "steady",
-    {"one": partial(measure, sinks=1), "two": partial(measure, sinks=2)},
+    {"one": partial(measure, sinks=1), "two": partial(measure, sinks=2), "soon": measure_soon},
     _versions,
 )

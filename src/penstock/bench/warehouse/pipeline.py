@@ -55,7 +55,7 @@ class TargetPipeline:
     """A pipeline called `name` from the tables `tables` of the lab's source into `sinks`, name to YAML.
 
     `objects` is the YAML of where the files are, "" for a folder; `keys` are the
-    environment's variables that it needs.
+    environment's variables that it needs; `link_keys` is what each link says, from its comma on.
     """
 
     lab: Lab
@@ -65,6 +65,7 @@ class TargetPipeline:
     sinks: dict[str, str]
     objects: str = ""
     keys: Mapping[str, str] = field(default_factory=dict)
+    link_keys: str = ""
 
     @property
     def link(self) -> str:
@@ -96,7 +97,7 @@ class TargetPipeline:
             tables=self.tables,
             objects=f"objects: {{{self.objects}}}" if self.objects else "",
             sinks="\n".join(f"  - {{name: {name}, {rest}}}" for name, rest in self.sinks.items()),
-            links="\n".join(f"  - {{from: {self.name}, to: {name}}}" for name in self.sinks),
+            links="\n".join(f"  - {{from: {self.name}, to: {name}{self.link_keys}}}" for name in self.sinks),
         )
         self.file.write_text(text)
 
