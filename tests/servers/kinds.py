@@ -40,7 +40,7 @@ _DAILY_DATABASES = [database for database in STATE_DATABASES if database not in 
 on_every_database = pytest.mark.parametrize(
     "state_url", _others_at_night(STATE_DATABASES, _DAILY_DATABASES), indirect=True
 )
-on_every_cloud = pytest.mark.parametrize("cloud", tuple(CLOUDS), indirect=True)
+on_every_cloud = pytest.mark.parametrize("cloud", _others_at_night(tuple(CLOUDS), ["s3"]), indirect=True)
 
 
 def first(count: int, *values: object) -> list[object | ParameterSet]:

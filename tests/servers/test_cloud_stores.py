@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.azurite import container_token
+from tests.servers.clouds import CLOUDS
 from tests.servers.kinds import on_every_cloud
 from tests.servers.sink_case import FIRST, DuckdbTarget, Place
 
@@ -44,7 +45,7 @@ def proxy(cloud: CloudPlace) -> Iterator[Proxy]:
         yield proxy
 
 
-@on_every_cloud
+@pytest.mark.parametrize("cloud", tuple(CLOUDS), indirect=True)
 def test_a_store_is_written_read_listed_and_deleted_from(objects: Objects) -> None:
     for key in KEYS:
         objects.put(key, key.encode())

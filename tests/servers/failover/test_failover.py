@@ -32,7 +32,7 @@ HEARTBEAT = {"table": "penstock.heartbeat", "period_seconds": 0.3}
         ("gtid", (0, 3)),
         # Lower numbers of files: see also test_both_sides.
         pytest.param("gtid", (4, 0), marks=pytest.mark.nightly),
-        ("heartbeat", (3, 1)),
+        pytest.param("heartbeat", (3, 1), marks=pytest.mark.nightly),
     ],
 )
 def test_a_master_that_dies_under_load_is_followed_by_its_semi_synchronous_replica(
