@@ -49,9 +49,9 @@ def stateful_session(session: SparkSession) -> SparkSession:
     return found
 
 
-def _partitions(master: str) -> int:
+def _partitions(master: str | None) -> int:
     """Of a state: as many as run at once here; a local Spark has more slots than processors."""
-    cores = (os.cpu_count() or 1) if master.startswith("local") else _PARTITIONS_MAX
+    cores = (os.cpu_count() or 1) if (master or "").startswith("local") else _PARTITIONS_MAX
     return min(max(cores, _PARTITIONS_MIN), _PARTITIONS_MAX)
 
 
