@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors.exceptions import captured
 from tests.unit.joins.joined_streams import Streams, random_plan, table_of
 
 from penstock.core.joins.algebra import JoinState
@@ -127,6 +128,24 @@ def test_the_kernel_finds_the_differences_that_the_algebra_finds(
     assert len(found) == BATCHES
     for mine, theirs in zip(found, expected, strict=True):
         assert gone_and_new(mine) == gone_and_new(theirs)
+
+
+def test_a_micro_batch_ends_without_an_exception_of_java(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark asks Java for each kind of exception by name, fourteen times, which costs more than to plan the query."""
+    told: list[object] = []
+    monkeypatch.setattr(captured, "convert_exception", told.append)
+    streams = streams_of(10, remembered=True, optional=False)
+    for _ in range(100):
+        streams.change()
+    write_blocks(tmp_path, 0, streams, streams.read_some(1.0))
+
+    found = run_query(spark, tmp_path, streams)
+
+    assert len(found) == 1
+    assert len(found[0])
+    assert not told
 
 
 def write_file(spark: SparkSession, file: Path) -> tuple[int, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import secrets
 import shutil
 from pathlib import Path
@@ -32,9 +33,8 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     # Hadoop's own starts ten processes for each file of a checkpoint on a local disk.
     "fs.AbstractFileSystem.file.impl": "io.penstock.join.LocalFiles",
-    # Fixed with the first micro-batch of a state.
-    "spark.sql.shuffle.partitions": "4",
 }
+_PARTITIONS_MIN, _PARTITIONS_MAX = 2, 4
 
 
 def stateful_session(session: SparkSession) -> SparkSession:
@@ -42,9 +42,17 @@ def stateful_session(session: SparkSession) -> SparkSession:
     found = session.newSession()
     for key, value in _SETTINGS.items():
         found.conf.set(key, value)
+    # Fixed with the first micro-batch of a state. Each costs two tasks and two files in every micro-batch.
+    found.conf.set("spark.sql.shuffle.partitions", str(_partitions(session.sparkContext.master)))
     # A checkpoint that counts is written in Spark's own way for where it lies.
     found.conf.unset(CHECKPOINT_FILES)
     return found
+
+
+def _partitions(master: str | None) -> int:
+    """Of a state: as many as run at once here; a local Spark has more slots than processors."""
+    cores = (os.cpu_count() or 1) if (master or "").startswith("local") else _PARTITIONS_MAX
+    return min(max(cores, _PARTITIONS_MIN), _PARTITIONS_MAX)
 
 
 def join_blocks(
@@ -57,13 +65,22 @@ def join_blocks(
     one for each input that need not match. Raises UsageError if the session was
     started without the kernel's jar.
     """
-    session: Any = events.sparkSession
-    kernel = session._jvm.io.penstock.join.Kernel  # noqa: SLF001 - PySpark has no other way to Java
+    session = events.sparkSession
+    kernel = kernel_of(session)
     if not callable(getattr(kernel, "join", None)):
         message = "Spark runs without the kernel of joins"
         raise UsageError(message, "start the pipeline again")
-    joined = kernel.join(events._jdf, inputs, remembered, optional, BUCKETS, page_bytes).toDF()  # noqa: SLF001 - as above
+    joined = kernel.join(events._jdf, inputs, remembered, optional, BUCKETS, page_bytes).toDF()  # noqa: SLF001 - PySpark has no other way to Java
     return DataFrame(joined, session)
+
+
+def kernel_of(session: SparkSession) -> Any:  # noqa: ANN401 - py4j knows no types of Java
+    """The kernel's class in Java: something else, which cannot be called, in a session without its jar.
+
+    Asked for by its whole name: name by name, Java would look through all jars of Spark for a class
+    called `io`, and then for `io.penstock`.
+    """
+    return getattr(session._jvm, "io.penstock.join.Kernel")  # noqa: SLF001 - PySpark has no other way to Java
 
 
 def run_blocks(frame: DataFrame, folder: Path) -> list[memoryview]:
@@ -72,12 +89,11 @@ def run_blocks(frame: DataFrame, folder: Path) -> list[memoryview]:
     Tasks write below `folder`, wherever they run, in a folder of this run alone: those of another one, which may
     not know yet that it is over, have the same numbers.
     """
-    session: Any = frame.sparkSession
     own = folder.absolute() / secrets.token_hex(8)
     own.mkdir(parents=True)
     try:
-        files = session._jvm.io.penstock.join.Kernel.run(frame._jdf, str(own))  # noqa: SLF001 - as above
-        return [block for file in files for block in _blocks(Path(file))]
+        files = kernel_of(frame.sparkSession).run(frame._jdf, str(own))  # noqa: SLF001 - PySpark has no other way to Java
+        return [block for file in files.splitlines() for block in _blocks(Path(file))]
     finally:
         # What is mapped stays until nobody looks at it.
         shutil.rmtree(own, ignore_errors=True)

@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 from penstock.core.errors import PositionError, UsageError
 from penstock.core.joins.rows import decode_stored
-from penstock.spark.join_kernel import stateful_session
+from penstock.spark.join_kernel import kernel_of, stateful_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,8 +142,8 @@ class JoinStateReader:
         return found
 
     def _kernel(self, function: str, blobs: DataFrame, *arguments: bytearray) -> DataFrame:
-        kernel: Any = self._session._jvm.io.penstock.join.Kernel  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no other way to Java
-        return DataFrame(getattr(kernel, function)(blobs._jdf, *arguments), self._session)  # noqa: SLF001 - as above
+        found = getattr(kernel_of(self._session), function)(blobs._jdf, *arguments)  # noqa: SLF001 - PySpark has no other way to Java
+        return DataFrame(found, self._session)
 
     def _unread(self, error: PySparkException) -> PositionError:
         message = f"the state of {self._checkpoint} at micro-batch {self.batch} cannot be read: {error}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.bench.marks import write_mark
 from penstock.core.joins.blocks import pack_events, unpack_differences
+from penstock.embedded.class_archive import spark_archive
 from penstock.embedded.join_kernel import ensure_join_kernel
 from penstock.embedded.unpacked_spark import unpacked_spark_home
 from penstock.spark.join_kernel import BLOCKS, join_blocks, run_blocks, stateful_session
@@ -50,8 +51,9 @@ class Packer:
 def main(folder: Path, inputs: int, files_at_once: int) -> None:
     """Run the query to its end, and write marks as FlinkJoin.java does."""
     jars = (ensure_join_kernel(),)
+    options = spark_archive().options()
     session = open_session(
-        SessionSpec("penstock bench joinery", f"local[{_SLOTS}]", {}, jars, (), {}, unpacked_spark_home())
+        SessionSpec("penstock bench joinery", f"local[{_SLOTS}]", {}, jars, options, {}, unpacked_spark_home())
     )
     joined, commits = 0, 0
 

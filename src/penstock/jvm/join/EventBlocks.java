@@ -8,34 +8,41 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Events as one value. Little-endian: their count (4 bytes), inputs and ops (1 each), parts (4 each), positions and places
- * of the log (8 each), rows there (4 each), then join keys, row keys and rows, each as count + 1 offsets (4 each) and their bytes. The other half is
- * core/joins/blocks.py.
+ * Events as one value: a block, or several one behind the other. Little-endian: their count (4 bytes), inputs and ops (1 each),
+ * parts (4 each), positions and places of the log (8 each), rows there (4 each), then join keys, row keys and rows, each as
+ * count + 1 offsets (4 each) and their bytes. The other half is core/joins/blocks.py.
  */
 final class EventBlocks {
   private EventBlocks() {}
 
-  static List<Event> read(byte[] block) {
-    ByteBuffer b = ByteBuffer.wrap(block).order(ByteOrder.LITTLE_ENDIAN);
-    int m = b.getInt(), inputs = 4, ops = inputs + m, parts = ops + m, positions = parts + 4 * m, places = positions + 8 * m;
+  static List<Event> read(byte[] blocks) {
+    List<Event> events = new ArrayList<>();
+    ByteBuffer b = ByteBuffer.wrap(blocks).order(ByteOrder.LITTLE_ENDIAN);
+    for (int at = 0; at < blocks.length; ) at = read(b, at, events);
+    return events;
+  }
+
+  /** Reads the block that begins at `start`; gives where it ends. */
+  private static int read(ByteBuffer b, int start, List<Event> to) {
+    byte[] bytes = b.array();
+    int m = b.getInt(start), inputs = start + 4, ops = inputs + m, parts = ops + m, positions = parts + 4 * m;
+    int places = positions + 8 * m, rows = places + 8 * m, end = rows + 4 * m;
     int[] offsets = new int[3], data = new int[3];
-    int rows = places + 8 * m, end = rows + 4 * m;
     for (int c = 0; c < 3; c++) {
       offsets[c] = end;
       data[c] = end + 4 * (m + 1);
       end = data[c] + b.getInt(offsets[c] + 4 * m);
     }
-    List<Event> events = new ArrayList<>(m);
     byte[][] found = new byte[3][];
     for (int i = 0; i < m; i++) {
       for (int c = 0; c < 3; c++) {
-        int from = b.getInt(offsets[c] + 4 * i), to = b.getInt(offsets[c] + 4 * i + 4);
-        found[c] = Arrays.copyOfRange(block, data[c] + from, data[c] + to);
+        int from = b.getInt(offsets[c] + 4 * i), until = b.getInt(offsets[c] + 4 * i + 4);
+        found[c] = Arrays.copyOfRange(bytes, data[c] + from, data[c] + until);
       }
-      events.add(new Event(block[inputs + i] & 255, b.getInt(parts + 4 * i), found[0], found[1],
-          b.getLong(positions + 8 * i), new Place(b.getLong(places + 8 * i), b.getInt(rows + 4 * i)), block[ops + i], found[2]));
+      to.add(new Event(bytes[inputs + i] & 255, b.getInt(parts + 4 * i), found[0], found[1], b.getLong(positions + 8 * i),
+          new Place(b.getLong(places + 8 * i), b.getInt(rows + 4 * i)), bytes[ops + i], found[2]));
     }
-    return events;
+    return end;
   }
 
   static byte[] write(List<Event> events) {

@@ -6,12 +6,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
-import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.streaming.MapState;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessor;
-import org.apache.spark.sql.streaming.TTLConfig;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.streaming.TimerValues;
 
@@ -19,7 +16,7 @@ import org.apache.spark.sql.streaming.TimerValues;
 final class JoinProcessor extends StatefulProcessor<Integer, Row, byte[]> {
   private static final byte[] MARKS = {};
   private final int inputs, optional, pageBytes;
-  private transient MapState<byte[], byte[]> state;
+  private transient BucketState state;
 
   /** Bit i of `optional` is set for an input that need not match. */
   JoinProcessor(int inputs, int optional, int pageBytes) {
@@ -28,14 +25,13 @@ final class JoinProcessor extends StatefulProcessor<Integer, Row, byte[]> {
     this.pageBytes = pageBytes;
   }
 
-  @Override public void init(OutputMode mode, TimeMode time) {
-    state = getHandle().getMapState("rows", Encoders.BINARY(), Encoders.BINARY(), TTLConfig.NONE());
-  }
+  @Override public void init(OutputMode mode, TimeMode time) { state = BucketState.open(getHandle(), "rows"); }
 
   @Override public scala.collection.Iterator<byte[]> handleInputRows(
       Integer bucket, scala.collection.Iterator<Row> rows, TimerValues timers) {
     if (bucket == Kernel.ASIDE) return rows.map(row -> row.<byte[]>getAs(1));
-    Intake intake = new Intake(state.getValue(MARKS));
+    state.enter(bucket);
+    Intake intake = new Intake(state.get(MARKS));
     while (rows.hasNext()) intake.add(rows.next().<byte[]>getAs(1));
     LinkedHashMap<Key, List<Event>> byKey = new LinkedHashMap<>();
     if (!intake.truncates.isEmpty()) for (Key key : keys()) byKey.put(key, new ArrayList<>());
@@ -50,7 +46,7 @@ final class JoinProcessor extends StatefulProcessor<Integer, Row, byte[]> {
       group.save();
     }
     byte[] marks = intake.marks();
-    if (marks != null) state.updateValue(MARKS, marks);
+    if (marks != null) state.put(MARKS, marks);
     return new Differences(changes, inputs);
   }
 
@@ -63,11 +59,11 @@ final class JoinProcessor extends StatefulProcessor<Integer, Row, byte[]> {
         return key;
       }
 
-      @Override public byte[] get(int side, int page) { return state.getValue(key(side, page)); }
+      @Override public byte[] get(int side, int page) { return state.get(key(side, page)); }
 
       @Override public void put(int side, int page, byte[] blob) {
-        if (blob == null) state.removeKey(key(side, page));
-        else state.updateValue(key(side, page), blob);
+        if (blob == null) state.remove(key(side, page));
+        else state.put(key(side, page), blob);
       }
     };
   }
@@ -75,10 +71,9 @@ final class JoinProcessor extends StatefulProcessor<Integer, Row, byte[]> {
   /** The join keys that have rows in this bucket. */
   private List<Key> keys() {
     List<Key> keys = new ArrayList<>();
-    for (var all = state.keys(); all.hasNext(); ) {
-      byte[] key = all.next();
+    state.each((key, blob) -> {
       if (key.length >= 5 && (key[key.length - 5] & 255) == Group.HEAD) keys.add(new Key(Arrays.copyOf(key, key.length - 5)));
-    }
+    });
     return keys;
   }
 }

@@ -1,7 +1,7 @@
 package io.penstock.join;
 
 import java.util.Arrays;
-import java.util.List;
+import java.util.stream.Collectors;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoder;
@@ -18,6 +18,8 @@ import scala.reflect.ClassTag$;
 public final class Kernel {
   /** The bucket of blocks that are no events: they are given back as they are. */
   static final int ASIDE = -1;
+  /** How many times a page of the state is about a row of blocks that is shuffled. */
+  private static final int ROW_PAGES = 8;
 
   private Kernel() {}
 
@@ -29,22 +31,26 @@ public final class Kernel {
   public static Dataset<byte[]> join(
       Dataset<Row> events, int inputs, int remembered, int optional, int buckets, int pageBytes) {
     Dataset<Row> byJoinKey = events;
-    if (remembered != 0)
-      byJoinKey = grouped(events).transformWithState(
-          new KeyProcessor(remembered, buckets), TimeMode.None(), OutputMode.Append(), Encoders.row(events.schema()));
+    if (remembered != 0) {
+      Encoder<Row> row = Encoders.row(events.schema());
+      byJoinKey = grouped(events)
+          .transformWithState(new KeyProcessor(remembered, buckets), TimeMode.None(), OutputMode.Append(), row)
+          .mapPartitions(new Together(ROW_PAGES * pageBytes), row);
+    }
     return grouped(byJoinKey).transformWithState(
         new JoinProcessor(inputs, optional, pageBytes), TimeMode.None(), OutputMode.Append(), Encoders.BINARY());
   }
 
   /**
    * Runs a micro-batch of what `join` gave, as foreachBatch has it: its blocks go to files in `folder`, a task each (see
-   * BlockFiles), whose paths it returns. Spark has planned it already; asking `blocks` for its rows would plan once more.
+   * BlockFiles), whose paths it returns, a line each: Python cannot come to the end of a list of Java without an exception, whose
+   * kind PySpark then looks for in all jars. Spark has planned it already; asking `blocks` for its rows would plan once more.
    */
-  public static List<String> run(Dataset<Row> blocks, String folder) {
+  public static String run(Dataset<Row> blocks, String folder) {
     var execution = ((org.apache.spark.sql.classic.Dataset<Row>) blocks).queryExecution();
     RDD<InternalRow> rows = execution.logical() instanceof LogicalRDD planned ? planned.rdd() : execution.toRdd();
     Object files = rows.context().runJob(rows, new BlockFiles(folder), ClassTag$.MODULE$.<String>apply(String.class));
-    return Arrays.stream((String[]) files).filter(file -> !file.isEmpty()).toList();
+    return Arrays.stream((String[]) files).filter(file -> !file.isEmpty()).collect(Collectors.joining("\n"));
   }
 
   /** Of each join key and input: how many rows it has and their bytes (Contents.SIZES). `blobs` has the state's keys and values. */

@@ -9,13 +9,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.zip.CRC32;
-import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
-import org.apache.spark.sql.streaming.MapState;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessor;
-import org.apache.spark.sql.streaming.TTLConfig;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.streaming.TimerValues;
 
@@ -27,7 +24,7 @@ import org.apache.spark.sql.streaming.TimerValues;
 final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
   private static final byte[] MARKS = {};
   private final int remembered, buckets;
-  private transient MapState<byte[], byte[]> state;
+  private transient BucketState state;
 
   /** Bit i of `remembered` is set for an input whose join keys are to be remembered. */
   KeyProcessor(int remembered, int buckets) {
@@ -35,16 +32,15 @@ final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
     this.buckets = buckets;
   }
 
-  @Override public void init(OutputMode mode, TimeMode time) {
-    state = getHandle().getMapState("keys", Encoders.BINARY(), Encoders.BINARY(), TTLConfig.NONE());
-  }
+  @Override public void init(OutputMode mode, TimeMode time) { state = BucketState.open(getHandle(), "keys"); }
 
   private record Known(Place place, byte[] joinKey) {}
 
   @Override public scala.collection.Iterator<Row> handleInputRows(
       Integer bucket, scala.collection.Iterator<Row> rows, TimerValues timers) {
     if (bucket == Kernel.ASIDE) return rows;
-    Intake intake = new Intake(state.getValue(MARKS));
+    state.enter(bucket);
+    Intake intake = new Intake(state.get(MARKS));
     while (rows.hasNext()) intake.add(rows.next().<byte[]>getAs(1));
     if (!intake.truncates.isEmpty()) forget(intake.truncates);
     List<List<Event>> out = new ArrayList<>();
@@ -53,11 +49,11 @@ final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
     Map<Key, Known> changed = new HashMap<>();
     for (Event e : intake.events()) pass(e, changed, out);
     changed.forEach((key, known) -> {
-      if (known == null) state.removeKey(key.bytes);
-      else state.updateValue(key.bytes, write(known));
+      if (known == null) state.remove(key.bytes);
+      else state.put(key.bytes, write(known));
     });
     byte[] marks = intake.marks();
-    if (marks != null) state.updateValue(MARKS, marks);
+    if (marks != null) state.put(MARKS, marks);
     List<Row> blocks = new ArrayList<>();
     for (int i = 0; i < buckets; i++) if (!out.get(i).isEmpty()) blocks.add(RowFactory.create(i, EventBlocks.write(out.get(i))));
     return scala.jdk.javaapi.CollectionConverters.asScala(blocks.iterator());
@@ -71,7 +67,7 @@ final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
     byte[] stateKey = Arrays.copyOf(e.rowKey(), e.rowKey().length + 1);
     stateKey[e.rowKey().length] = (byte) e.input();
     Key key = new Key(stateKey);
-    Known old = changed.containsKey(key) ? changed.get(key) : read(state.getValue(stateKey));
+    Known old = changed.containsKey(key) ? changed.get(key) : read(state.get(stateKey));
     if (e.op() == Event.DELETE) {
       if (old != null) give(e.under(old.joinKey, Event.DELETE), out);
       changed.put(key, null);
@@ -90,15 +86,13 @@ final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
 
   private void forget(List<Event> truncates) {
     List<byte[]> gone = new ArrayList<>();
-    for (var all = state.iterator(); all.hasNext(); ) {
-      var entry = all.next();
-      byte[] key = entry._1();
-      if (key.length == 0) continue;
-      Known known = read(entry._2());
+    state.each((key, content) -> {
+      if (key.length == 0) return;
+      Known known = read(content);
       for (Event e : truncates)
         if (e.input() == (key[key.length - 1] & 255) && known.place.isBefore(e.place())) gone.add(key);
-    }
-    gone.forEach(state::removeKey);
+    });
+    gone.forEach(state::remove);
   }
 
   private static Known read(byte[] value) {
