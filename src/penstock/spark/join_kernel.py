@@ -32,14 +32,13 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     # Hadoop's own starts ten processes for each file of a checkpoint on a local disk.
     "fs.AbstractFileSystem.file.impl": "io.penstock.join.LocalFiles",
-    # Fixed with the first micro-batch of a state.
-    "spark.sql.shuffle.partitions": "4",
 }
 
 
-def stateful_session(session: SparkSession) -> SparkSession:
-    """A session beside `session` whose queries keep state as joins do."""
+def stateful_session(session: SparkSession, parallelism: int = 4) -> SparkSession:
+    """A session beside `session` whose queries keep state as joins do: one that is begun, in so many partitions."""
     found = session.newSession()
+    found.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     for key, value in _SETTINGS.items():
         found.conf.set(key, value)
     # A checkpoint that counts is written in Spark's own way for where it lies.

@@ -1,0 +1,217 @@
+"""A join that is made again beside what it has published: who asks for it, and how it is opened.
+
+`rebuild.json` beside the states of a join asks for it. While it is there, a new state is
+made in the folder of the next generation, and the output stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any
+
+from penstock.core.errors import UnavailableError
+from penstock.core.joins.replaced import JoinedRows, can_take_the_place, replacing_changes
+from penstock.core.joins.upgrade import made_join
+from penstock.core.schema_changes import SchemaChangeKind
+from penstock.links.joins.publish import Announcement, JoinPublisher
+from penstock.links.joins.record import NO_BATCH, JoinRecord
+from penstock.links.joins.resolve import resolve_join
+from penstock.links.joins.spec import StandingState
+from penstock.wiring.join_states import (
+    checkpoint_of,
+    has_state,
+    keep_job,
+    kept_job,
+    later_steps,
+    planned_batches,
+    states_of,
+)
+from penstock.wiring.joins import open_output, read_join, require_whole, with_topics
+from penstock.wiring.open import open_registry, open_topic_log, schema_changes_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.links.joins.spec import JoinJob
+
+_PART_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRebuild:
+    """A join that is made again: its new state is that of `job` in `checkpoint`.
+
+    It has to come to `reaches` at least. `standing` is the state whose rows stay in the
+    output; None where the table is made anew.
+    """
+
+    job: JoinJob
+    checkpoint: Path
+    reaches: Mapping[tuple[str, int], int]
+    standing: StandingState | None
+    publisher: JoinPublisher
+    next_record: JoinRecord
+    announcement: Announcement | None
+
+    def switch(
+        self,
+        batch: int,
+        places: Mapping[tuple[str, int], int],
+        before: Sequence[pa.Table],
+        after: Sequence[pa.Table],
+    ) -> int:
+        """Publish what the new state makes of the output, in one transaction; return how many rows changed.
+
+        `before` and `after` are all joined rows of both states. The new one is that of `batch`, and came to `places`.
+        """
+        old = None if self.standing is None else JoinedRows(self.standing.job.plan, before)
+        changes = replacing_changes(old, JoinedRows(self.job.plan, after), _PART_BYTES)
+        record = replace(self.next_record, batch=batch, places=dict(places))
+        return self.publisher.switch(record, self.announcement, changes)
+
+
+def ask_for_rebuild(spec: PipelineSpec, name: str) -> None:
+    """Have the next run make a join again, and the steps that read it. Whoever calls holds the leader's lock."""
+    for each in (name, *later_steps(spec, name)):
+        _write(spec, each, {})
+
+
+def take_back_rebuild(spec: PipelineSpec, name: str) -> None:
+    """Have the next run go on with the states that there are. Whoever calls holds the leader's lock."""
+    for each in (name, *later_steps(spec, name)):
+        end_rebuild(spec, each)
+
+
+def end_rebuild(spec: PipelineSpec, name: str) -> None:
+    """Note that a join has gone over to its new state."""
+    _file(spec, name).unlink(missing_ok=True)
+
+
+def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | None:
+    """Take a join over that is to be made again; None where nobody asks for that. Raises as `open_join`."""
+    if not _file(spec, name).is_file():
+        return None
+    with ExitStack() as opened:
+        log = opened.enter_context(closing(open_topic_log(spec)))
+        registry = opened.enter_context(closing(open_registry(spec)))
+        read = read_join(spec, log, name)
+        record = read.record
+        if record is None or not _is_asked_for(spec, name, record):
+            end_rebuild(spec, name)
+            return None
+        _require_step_before(spec, name)
+
+        def planned(pinned: Mapping[str, int]) -> JoinJob:
+            return resolve_join(
+                spec.join(name), read.announced, registry.value_schema, schema_changes_topic(spec), pinned
+            )
+
+        job, partitions = with_topics(spec, log, _begun(spec, name, record, planned), read)
+        generation = _replaced(spec, name, record) + 1
+        checkpoint = checkpoint_of(spec, name, generation)
+        if not planned_batches(checkpoint):
+            require_whole(log, job, partitions)
+        standing = _standing(spec, job, record)
+        next_record, announcement = _next(job, replace(record, epoch=epoch), generation, standing)
+        target, publisher = open_output(spec, job, epoch, log, registry)
+        keep_job(checkpoint, job)
+        reaches = {place: offset for place, offset in record.places.items() if place[0] in job.topics}
+        own = JoinPublisher(publisher, target, replace(record, epoch=epoch), None)
+        return OpenedRebuild(job, checkpoint, reaches, standing, own, next_record, announcement)
+
+
+def _replaced(spec: PipelineSpec, name: str, record: JoinRecord) -> int:
+    """The generation whose place the new state takes."""
+    return int(_read(spec, name).get("replaces", record.generation))
+
+
+def _is_asked_for(spec: PipelineSpec, name: str, record: JoinRecord) -> bool:
+    """Whether the rebuild that was asked for is not done yet."""
+    replaced = _replaced(spec, name, record)
+    return replaced == record.generation or _is_announced(record, replaced)
+
+
+def _is_announced(record: JoinRecord, replaced: int) -> bool:
+    """Whether the table was made anew for the new state, and its rows were not published."""
+    return replaced == record.generation - 1 and record.batch == NO_BATCH
+
+
+def _require_step_before(spec: PipelineSpec, name: str) -> None:
+    """Raise UnavailableError while the step that a join reads is made again itself."""
+    before = spec.join(name).step_before
+    if before is not None and _file(spec, before).is_file():
+        message = f"the join {name} waits for {before}, which is made again"
+        raise UnavailableError(message, "it begins by itself when that is done")
+
+
+def _begun(
+    spec: PipelineSpec, name: str, record: JoinRecord, planned: Callable[[Mapping[str, int]], JoinJob]
+) -> JoinJob:
+    """The join as its new state was begun, which begins now where there is none, or the file has changed since."""
+    said = _read(spec, name)
+    if "digest" in said:
+        job = planned(said["schema_ids"])
+        if job.plan.digest == said["digest"]:
+            return job
+    generation = record.generation + 1
+    rmtree(checkpoint_of(spec, name, generation), ignore_errors=True)
+    job = planned({})
+    schema_ids = {stream.topic: stream.schema_id for stream in job.streams}
+    _write(spec, name, {"replaces": record.generation, "digest": job.plan.digest, "schema_ids": schema_ids})
+    return job
+
+
+def _standing(spec: PipelineSpec, job: JoinJob, record: JoinRecord) -> StandingState | None:
+    checkpoint = checkpoint_of(spec, job.name, record.generation)
+    old = kept_job(checkpoint, record)
+    if old is None or record.batch == NO_BATCH or not has_state(spec, job.name, record):
+        return None
+    if not can_take_the_place(old.plan, job.plan):
+        return None
+    return StandingState(old, checkpoint, record.batch, record.places)
+
+
+def _next(
+    job: JoinJob, record: JoinRecord, generation: int, standing: StandingState | None
+) -> tuple[JoinRecord, Announcement | None]:
+    """The record of the new state, but for what it comes to, and what is announced with it, unless it was."""
+    fresh = JoinRecord(
+        epoch=record.epoch,
+        generation=generation,
+        batch=NO_BATCH,
+        digest=job.plan.digest,
+        schema_ids=tuple(stream.schema_id for stream in job.streams),
+        ids={stream.topic: stream.topic_id for stream in job.streams},
+        made=made_join(job.plan),
+    )
+    if generation == record.generation:
+        return fresh, None
+    order = (generation, 0, 0)
+    if standing is not None:
+        return replace(fresh, follows=record.follows + 1), Announcement(SchemaChangeKind.SCHEMA, order)
+    kind = SchemaChangeKind.TRUNCATE if record.digest == job.plan.digest else SchemaChangeKind.CREATE
+    return fresh, Announcement(kind, order)
+
+
+def _file(spec: PipelineSpec, name: str) -> Path:
+    return states_of(spec, name) / "rebuild.json"
+
+
+def _read(spec: PipelineSpec, name: str) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(_file(spec, name).read_text(encoding="utf-8"))
+    return said
+
+
+def _write(spec: PipelineSpec, name: str, said: Mapping[str, object]) -> None:
+    file = _file(spec, name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(said), encoding="utf-8")
+    part.replace(file)
