@@ -120,8 +120,8 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | N
             require_whole(log, job, partitions)
         standing = _standing(spec, job, record)
         next_record, announcement = _next(job, replace(record, epoch=epoch), generation, standing)
-        target, publisher = open_output(spec, job, epoch, log, registry)
         keep_job(checkpoint, job)
+        target, publisher = open_output(spec, job, epoch, log, registry)
         reaches = {place: offset for place, offset in record.places.items() if place[0] in job.topics}
         own = JoinPublisher(publisher, target, replace(record, epoch=epoch), None)
         return OpenedRebuild(job, checkpoint, reaches, standing, own, next_record, announcement)
