@@ -20,7 +20,7 @@ from penstock.jobs.join_tasks import MessagePacker
 from penstock.spark.finisher import note_of
 from penstock.spark.join_kernel import BLOCKS, join_blocks, run_blocks, stateful_session
 from penstock.spark.join_state import JoinStateReader
-from penstock.spark.moved_state import settle_state
+from penstock.spark.moved_state import settle_commit, settle_state
 from penstock.wiring.join_states import committed_batches
 from penstock.wiring.open import spark_kafka_options
 
@@ -126,6 +126,7 @@ def switch_states(session: SparkSession, work: RebuildWork) -> None:
     if work.standing is not None:
         standing = work.standing
         settle_state(standing.checkpoint)
+        settle_commit(standing.checkpoint, standing.batch)
         before = JoinStateReader(session, standing.checkpoint, standing.batch).result(standing.job.plan, folder)
     after = JoinStateReader(session, work.checkpoint, batch).result(work.job.plan, folder)
     work.switch(batch, read_places(work.checkpoint, batch), before, after)
