@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tests.servers.pipeline.conftest import PipelineCase
     from tests.servers.pipeline.user_pipeline import UserPipeline
 
+WAIT_SECONDS = 600.0
 EXPECTED = (
     "SELECT r.biz_id, r.stars, b.city, r.review_id, b.name FROM user_review r"
     " JOIN business b ON r.biz_id = b.business_id ORDER BY r.review_id"
@@ -68,15 +69,15 @@ def test_a_field_is_added_under_load_and_kill_9_and_no_target_sees_an_empty_tabl
     pipeline.execute("INSERT INTO user_review SELECT seq, seq, 1, '' FROM seq_1000_to_3000")
     with Workload(pipeline.connect, 5) as workload:
         running = pipeline.start()
-        wait_for(lambda: bool(pipeline.rows(rows)))
+        wait_for(lambda: bool(pipeline.rows(rows)), WAIT_SECONDS)
         with Watch(pipeline, rows) as watch:
             end(running)
             ask_for_names(pipeline.file, name)
             running = pipeline.start()
-            wait_for(lambda: running.poll() is not None or newest(states / "2" / "offsets") >= 0)
+            wait_for(lambda: running.poll() is not None or newest(states / "2" / "offsets") >= 0, WAIT_SECONDS)
             kill_everything(running, pipeline.home)
             running = pipeline.start()
-            wait_for(lambda: running.poll() is not None or not (states / "1").exists())
+            wait_for(lambda: running.poll() is not None or not (states / "1").exists(), WAIT_SECONDS)
             time.sleep(5)
             kill_everything(running, pipeline.home)
     with closing(pipeline.connect()) as connection, connection.cursor() as cursor:
