@@ -84,8 +84,11 @@ def ask_for_rebuild(spec: PipelineSpec, name: str) -> None:
 
 
 def take_back_rebuild(spec: PipelineSpec, name: str) -> None:
-    """Have the next run go on with the states that there are. Whoever calls holds the leader's lock."""
+    """Have the next run go on with the states that there were. Whoever calls holds the leader's lock."""
     for each in (name, *later_steps(spec, name)):
+        if _file(spec, each).is_file() and "replaces" in (said := _read(spec, each)):
+            # Whoever loses the old state would take it for the next one.
+            rmtree(checkpoint_of(spec, each, int(said["replaces"]) + 1), ignore_errors=True)
         end_rebuild(spec, each)
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from penstock.cli.joinery import app
 from penstock.core.errors import UsageError
 from penstock.core.schema_changes import SchemaChange
+from penstock.wiring.join_rebuild import open_rebuild
 from penstock.wiring.open import open_topic_log
 
 if TYPE_CHECKING:
@@ -142,12 +143,25 @@ def test_a_rebuild_that_was_taken_back_leaves_the_join_as_it_is(make_case: Calla
     name = add_join(case.file, case.database)
     case.write(*_FIRST)
     case.run_once()
+    change(case, {"exclude_fields": ["name", "city"], "join_keys": ["name"]})
     rebuild(case, name)
+    with pytest.raises(UsageError, match="cannot be compared"):
+        case.run_once()
+    change(case, {"exclude_fields": [], "join_keys": ["business_id"]})
+    spec, half = case.spec, case.spec.home / "joins" / name / "2"
+    # What a killed run has made of it.
+    opened = open_rebuild(spec, name, 99)
+    assert opened is not None
+    opened.publisher.close()
+    assert half.is_dir()
+    change(case, {"exclude_fields": ["name"]})
     rebuild(case, name, "--cancel")
 
     case.run_once()
 
+    assert not half.exists()
     assert {record["generation"] for record in case.records(name)} == {1}
+    assert announced(case, name) == ["schema"]
 
 
 @pytest.mark.nightly
