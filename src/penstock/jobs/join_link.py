@@ -9,6 +9,7 @@ import structlog
 
 from penstock.jobs.link import JoinWork, RebuildWork
 from penstock.links.counts import CarriedRows
+from penstock.links.joins.publish import JoinLetters, JoinPublisher
 from penstock.links.joins.record import NO_BATCH
 from penstock.wiring.join_rebuild import end_rebuild, open_rebuild
 from penstock.wiring.join_states import forget_older_states
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.joins.unreadable import Unreadable
-    from penstock.links.joins.publish import JoinPublisher
     from penstock.ports.state import State
     from penstock.wiring.join_rebuild import OpenedRebuild
 
@@ -41,7 +41,7 @@ class JoinLink:
         self._counts = CarriedRows(name, state)
         self._epoch = epoch
         self._may_wait = may_wait
-        self._publisher: JoinPublisher | None = None
+        self._publisher: JoinLetters | None = None
 
     def open(self) -> JoinWork | RebuildWork:
         """See `Link`."""
@@ -61,7 +61,7 @@ class JoinLink:
         return JoinWork(opened.job, opened.checkpoint, places, batch, publisher.has, self._take, parallelism)
 
     def _rebuild(self, opened: OpenedRebuild) -> RebuildWork:
-        self._publisher = opened.publisher
+        self._publisher = opened.letters
         _log.info("join is made again beside its output", join=self.name, generation=opened.next_record.generation)
 
         def set_aside(unreadable: Sequence[Unreadable]) -> None:
@@ -107,7 +107,7 @@ class JoinLink:
         differences: Sequence[pa.Table],
         unreadable: Sequence[Unreadable],
     ) -> None:
-        if self._publisher is not None:
+        if isinstance(self._publisher, JoinPublisher):
             count = self._publisher.publish(batch, places, differences, unreadable)
             self._tell(unreadable)
             self._count(count)

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
+from penstock.adapters.kafka.topics import letters_topic
 from penstock.core.errors import UnavailableError
 from penstock.core.joins.replaced import JoinedRows, can_take_the_place, replacing_changes
 from penstock.core.joins.upgrade import made_join
 from penstock.core.schema_changes import SchemaChangeKind
-from penstock.links.joins.publish import Announcement, JoinPublisher
+from penstock.links.joins.publish import Announcement, JoinLetters
 from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.joins.resolve import resolve_join
 from penstock.links.joins.spec import StandingState
@@ -29,7 +30,7 @@ from penstock.wiring.join_states import (
     planned_batches,
     states_of,
 )
-from penstock.wiring.joins import open_output, read_join, require_whole, with_topics
+from penstock.wiring.joins import open_join_publisher, read_join, register_output, require_whole, with_topics
 from penstock.wiring.open import open_registry, open_topic_log, schema_changes_topic
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import PipelineSpec
     from penstock.links.joins.spec import JoinJob
 
@@ -49,14 +51,15 @@ class OpenedRebuild:
     """A join that is made again: its new state is that of `job` in `checkpoint`.
 
     It has to come to `reaches` at least. `standing` is the state whose rows stay in the
-    output; None where the table is made anew.
+    output; None where the table is made anew. Until it is there, only `letters` publishes.
     """
 
+    spec: PipelineSpec
     job: JoinJob
     checkpoint: Path
     reaches: Mapping[tuple[str, int], int]
     standing: StandingState | None
-    publisher: JoinPublisher
+    letters: JoinLetters
     next_record: JoinRecord
     announcement: Announcement | None
 
@@ -74,7 +77,12 @@ class OpenedRebuild:
         old = None if self.standing is None else JoinedRows(self.standing.job.plan, before)
         changes = replacing_changes(old, JoinedRows(self.job.plan, after), _PART_BYTES)
         record = replace(self.next_record, batch=batch, places=dict(places))
-        return self.publisher.switch(record, self.announcement, changes)
+        with closing(open_topic_log(self.spec)) as log, closing(open_registry(self.spec)) as registry:
+            announced = read_join(self.spec, log, self.job.name).announced
+            # Not before: it may open a topic, and who takes the rebuild back would go on in one that nobody knows.
+            target = register_output(self.spec, self.job, self.letters.publisher, log, registry, announced)
+        publisher = self.letters.go_over(target)
+        return publisher.switch(record, self.announcement, changes)
 
 
 def ask_for_rebuild(spec: PipelineSpec, name: str) -> None:
@@ -124,10 +132,22 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | N
         standing = _standing(spec, job, record)
         next_record, announcement = _next(job, replace(record, epoch=epoch), generation, standing)
         keep_job(checkpoint, job)
-        target, publisher = open_output(spec, job, epoch, log, registry)
         reaches = {place: offset for place, offset in record.places.items() if place[0] in job.topics}
-        own = JoinPublisher(publisher, target, replace(record, epoch=epoch), None)
-        return OpenedRebuild(job, checkpoint, reaches, standing, own, next_record, announcement)
+        letters = _open_letters(spec, name, record, epoch, log)
+        return OpenedRebuild(spec, job, checkpoint, reaches, standing, letters, next_record, announcement)
+
+
+def _open_letters(spec: PipelineSpec, name: str, record: JoinRecord, epoch: int, log: TopicReader) -> JoinLetters:
+    """Fence everybody else who publishes for the join, also those who sleep: the next record may be hours away."""
+    publisher = open_join_publisher(spec, name, epoch, log)
+    letters = JoinLetters(publisher, name, letters_topic(spec.pipeline, name), replace(record, epoch=epoch))
+    try:
+        if record.epoch != epoch:
+            letters.claim()
+    except BaseException:
+        letters.close()
+        raise
+    return letters
 
 
 def _replaced(spec: PipelineSpec, name: str, record: JoinRecord) -> int:

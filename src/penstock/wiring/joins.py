@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from penstock.ports.registry import Registry
 
 _UPGRADE_ROW = 1 << 30
-_PUBLISHING_SECONDS = 900.0
-"""A micro-batch of many millions of differences is told in one transaction: the most that brokers grant by default."""
 """Announcements of upgrades stand behind so many rows of a micro-batch, more than one can have."""
+PUBLISHING_SECONDS = 900.0
+"""A micro-batch of many millions of differences is told in one transaction: the most that brokers grant by default."""
 
 
 NOT_MADE = -1
@@ -71,6 +71,11 @@ class ReadJoin:
 
     record: JoinRecord | None
     announced: Sequence[SchemaChange]
+
+
+def output_topics(announced: Sequence[SchemaChange], name: str) -> Sequence[str]:
+    """The topics of a join's output that readers were told of, the newest last."""
+    return [told.topic for told in announced if told.source == name]
 
 
 def read_join(spec: PipelineSpec, log: TopicReader, name: str) -> ReadJoin:
@@ -189,9 +194,13 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
             _require_no_later_step(spec, name)
         if next_record.batch == NO_BATCH and not planned_batches(checkpoint_of(spec, name, next_record.generation)):
             require_whole(log, job, partitions)
-        made, publisher = open_output(spec, job, epoch, log, registry)
+        publisher = open_join_publisher(spec, name, epoch, log)
         failed = opened.enter_context(ExitStack())
         failed.callback(publisher.close)
+        made = register_output(spec, job, publisher, log, registry, read.announced)
+        told = output_topics(read.announced, name)
+        if record is not None and announcement is None and made.registered.topic not in told[-1:]:
+            next_record, announcement = _upgraded(next_record)
         checkpoint = checkpoint_of(spec, name, next_record.generation)
         result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, announcement), checkpoint)
         keep_job(checkpoint, job)
@@ -199,20 +208,35 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
         return result
 
 
-def open_output(
-    spec: PipelineSpec, job: JoinJob, epoch: int, log: TopicReader, registry: Registry
-) -> tuple[JoinTarget, Publisher]:
-    """Register what a join makes, see to its topics, and fence everybody else who publishes for it."""
-    target = registry.register(job.name, job.plan.output)
-    publisher = open_publisher(spec, job.name, epoch, _PUBLISHING_SECONDS, log)
+def open_join_publisher(spec: PipelineSpec, name: str, epoch: int, log: TopicReader) -> Publisher:
+    """Fence everybody else who publishes for a join, and see to the topics that all joins have."""
+    publisher = open_publisher(spec, name, epoch, PUBLISHING_SECONDS, log)
     try:
-        letters = letters_topic(spec.pipeline, job.name)
-        publisher.create_topics([target.topic, schema_changes_topic(spec), letters])
-        shape = log.shapes([target.topic])[target.topic]
+        publisher.create_topics([schema_changes_topic(spec), letters_topic(spec.pipeline, name)])
     except BaseException:
         publisher.close()
         raise
-    return JoinTarget(job.name, job.plan, target, shape[1], schema_changes_topic(spec), letters), publisher
+    return publisher
+
+
+def register_output(
+    spec: PipelineSpec,
+    job: JoinJob,
+    publisher: Publisher,
+    log: TopicReader,
+    registry: Registry,
+    announced: Sequence[SchemaChange],
+) -> JoinTarget:
+    """Register what a join makes, and see to its topic: what is published from now on has to be announced with it."""
+    registered = registry.register(job.name, job.plan.output)
+    outputs = output_topics(announced, job.name)
+    if outputs and registered.topic not in outputs:
+        # The registry's newest one may be of a shape that came to nothing, and nobody was told of.
+        registered = replace(registered, follows=outputs[-1])
+    publisher.create_topics([registered.topic])
+    _, partitions = log.shapes([registered.topic])[registered.topic]
+    letters = letters_topic(spec.pipeline, job.name)
+    return JoinTarget(job.name, job.plan, registered, partitions, schema_changes_topic(spec), letters)
 
 
 def estimate_of_join(log: TopicReader, registry: Registry, job: JoinJob) -> Sequence[InputEstimate]:
@@ -250,14 +274,18 @@ def _next_record(
         if record.made is None:
             message = f"the file of the join {job.name} was changed, and its state is of an older release"
             raise UsageError(message, REBUILD)
-        # Behind all rows of the newest micro-batch, and before those of the next one.
-        order = (record.generation, record.batch + 1, _UPGRADE_ROW + record.upgrades)
-        announced = Announcement(SchemaChangeKind.SCHEMA, order, column_renames(job.plan, record.made))
-        return replace(going_on, upgrades=record.upgrades + 1), announced
+        return _upgraded(going_on, column_renames(job.plan, record.made))
     # The state is lost, or older than the output: it is made again from the topics.
     generation = record.generation + 1
     kind = SchemaChangeKind.TRUNCATE if record.digest == digest else SchemaChangeKind.CREATE
     return replace(fresh, generation=generation), Announcement(kind, (generation, 0, 0))
+
+
+def _upgraded(record: JoinRecord, renames: tuple[tuple[str, str], ...] = ()) -> tuple[JoinRecord, Announcement]:
+    """The record of an output that goes on with another schema, or in another topic, and what is announced with it."""
+    # Behind all rows of the newest micro-batch, and before those of the next one.
+    order = (record.generation, record.batch + 1, _UPGRADE_ROW + record.upgrades)
+    return replace(record, upgrades=record.upgrades + 1), Announcement(SchemaChangeKind.SCHEMA, order, renames)
 
 
 def _on_its_state(spec: PipelineSpec, job: JoinJob, record: JoinRecord | None, registry: Registry) -> JoinJob:

@@ -11,16 +11,18 @@ from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, add_join
 from typer.testing import CliRunner
 
 from penstock.cli.joinery import app
-from penstock.core.errors import UsageError
+from penstock.core.errors import FencedError, UsageError
 from penstock.core.schema_changes import SchemaChange
 from penstock.wiring.join_rebuild import open_rebuild
-from penstock.wiring.open import open_topic_log
+from penstock.wiring.open import open_registry, open_topic_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
     from tests.servers.pipeline.conftest import PipelineCase
+
+    from penstock.wiring.join_rebuild import OpenedRebuild
 
 _FIRST = (
     BUSINESSES,
@@ -77,11 +79,16 @@ def rebuild(case: PipelineCase, name: str, *options: str) -> None:
 
 def announced(case: PipelineCase, name: str) -> list[str]:
     """What became of the joined table, in order."""
+    return [str(each.kind) for each in changes(case, name)]
+
+
+def changes(case: PipelineCase, name: str) -> list[SchemaChange]:
+    """The schema-change events of the joined table, in order."""
     topic = f"penstock.{case.spec.pipeline}.schemas"
     with closing(open_topic_log(case.spec)) as log:
         end = log.ends([(topic, 0)])[topic, 0]
         told = [SchemaChange.from_json(value) for part in log.read(topic, 0, 0, end) for _, value in part]
-    return [str(each.kind) for each in told if each.source == name]
+    return [each for each in told if each.source == name]
 
 
 def assert_verified(case: PipelineCase) -> None:
@@ -150,9 +157,9 @@ def test_a_rebuild_that_was_taken_back_leaves_the_join_as_it_is(make_case: Calla
     change(case, {"exclude_fields": [], "join_keys": ["business_id"]})
     spec, half = case.spec, case.spec.home / "joins" / name / "2"
     # What a killed run has made of it.
-    opened = open_rebuild(spec, name, 99)
+    opened = open_rebuild(spec, name, case.records(name)[-1]["epoch"] + 1)
     assert opened is not None
-    opened.publisher.close()
+    opened.letters.close()
     assert half.is_dir()
     change(case, {"exclude_fields": ["name"]})
     rebuild(case, name, "--cancel")
@@ -162,6 +169,70 @@ def test_a_rebuild_that_was_taken_back_leaves_the_join_as_it_is(make_case: Calla
     assert not half.exists()
     assert {record["generation"] for record in case.records(name)} == {1}
     assert announced(case, name) == ["schema"]
+
+
+@pytest.mark.nightly
+def test_rows_go_where_readers_look_though_a_rebuild_with_a_topic_of_its_own_was_taken_back(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = make_case()
+    name = add_join(case.file, case.database)
+    file = case.file.parent / "business_review.yaml"
+    with_stars = file.read_text()
+    without = yaml.safe_load(with_stars)
+    without["join"][0]["exclude_fields"] += ["stars"]
+    file.write_text(yaml.safe_dump(without))
+    case.write(*_FIRST)
+    case.run_once()
+    epoch = case.records(name)[-1]["epoch"]
+
+    def take_back_after(do: Callable[[OpenedRebuild], object], change_of_a_row: str) -> None:
+        file.write_text(with_stars)
+        rebuild(case, name)
+        opened = open_rebuild(case.spec, name, epoch)
+        assert opened is not None
+        do(opened)
+        opened.letters.close()
+        file.write_text(yaml.safe_dump(without))
+        rebuild(case, name, "--cancel")
+        case.write(change_of_a_row)
+        case.run_once()
+
+    def register(opened: OpenedRebuild) -> None:
+        """Come as far as a switch that is killed before it has published anything."""
+        with closing(open_registry(case.spec)) as registry:
+            registry.register(name, opened.job.plan.output)
+
+    take_back_after(lambda _: None, "UPDATE business SET city = 'Trier' WHERE business_id = 2")
+    before = changes(case, name)
+    take_back_after(register, "UPDATE business SET city = 'Kiel' WHERE business_id = 1")
+
+    assert [each.kind for each in before] == ["schema"]
+    first, last = changes(case, name)
+    assert last.topic != first.topic
+    assert last.follows == first.topic
+    assert [row["city"] for row in rows(case, name)] == ["Kiel", "Kiel", "Trier"]
+    assert_verified(case)
+
+
+@pytest.mark.nightly
+def test_an_older_instance_is_refused_while_a_newer_one_makes_a_join_again(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = make_case()
+    name = add_join(case.file, case.database)
+    case.write(*_FIRST)
+    case.run_once()
+    epoch = case.records(name)[-1]["epoch"]
+    rebuild(case, name)
+    newer = open_rebuild(case.spec, name, epoch + 1)
+    assert newer is not None
+
+    with pytest.raises(FencedError):
+        open_rebuild(case.spec, name, epoch)
+
+    newer.letters.set_aside([])
+    newer.letters.close()
 
 
 @pytest.mark.nightly

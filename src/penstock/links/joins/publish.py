@@ -59,22 +59,70 @@ class Announcement:
     renames: tuple[tuple[str, str], ...] = ()
 
 
-class JoinPublisher:
+class JoinLetters:
+    """The end of a join whose output stays as it is: it alone publishes for it, and only what cannot be read."""
+
+    def __init__(self, publisher: Publisher, name: str, letters_topic: str, record: JoinRecord) -> None:
+        """Go on from `record` of the join called `name`."""
+        self.publisher = publisher
+        self._name = name
+        self._letters_topic = letters_topic
+        self.record = record
+
+    def claim(self) -> None:
+        """Commit the record as it is: of two instances, the older one that wakes sees that it is."""
+        self._commit([], [], self.record)
+
+    def set_aside(self, unreadable: Sequence[Unreadable]) -> None:
+        """Commit messages of the inputs that cannot be read, and nothing else."""
+        require_few(unreadable)
+        self.record = replace(self.record, letters=self.record.letters + len(unreadable))
+        self._commit([], self._letters(unreadable), self.record)
+
+    def go_over(self, target: JoinTarget) -> JoinPublisher:
+        """Publish the output, too, from now on."""
+        return JoinPublisher(self.publisher, target, self.record, None)
+
+    def close(self) -> None:
+        """Let go of Kafka."""
+        self.publisher.close()
+
+    def _commit(self, rows: Iterable[Messages], others: Sequence[Messages], record: JoinRecord) -> int:
+        """Commit all of them with the record; return how many rows there were."""
+        count = 0
+
+        def counted() -> Iterator[Messages]:
+            nonlocal count
+            for messages in rows:
+                count += len(messages)
+                yield messages
+
+        self.publisher.publish(chain(counted(), others), record.to_mapping)
+        self.publisher.settle()
+        return count
+
+    def _letters(self, unreadable: Sequence[Unreadable]) -> Sequence[Messages]:
+        now_ms = _now_ms()
+        raws = [RawMessage(each.topic, each.partition, each.offset, 0, None, each.value) for each in unreadable]
+        letters = [Letter(raw, self._name, each.reason, now_ms) for raw, each in zip(raws, unreadable, strict=True)]
+        return letter_messages(self._letters_topic, letters)
+
+
+class JoinPublisher(JoinLetters):
     """A join's end: it alone publishes for it."""
 
     def __init__(
         self, publisher: Publisher, target: JoinTarget, record: JoinRecord, announcement: Announcement | None
     ) -> None:
         """Go on from `record`: as it was committed before, or beginning with an announcement."""
-        self._publisher = publisher
+        super().__init__(publisher, target.name, target.letters_topic, record)
         self._target = target
-        self.record = record
         if announcement is not None:
             self._announce(announcement)
 
     def _announce(self, announcement: Announcement) -> None:
-        self._publisher.publish([self._told(announcement)], self.record.to_mapping)
-        self._publisher.settle()
+        self.publisher.publish([self._told(announcement)], self.record.to_mapping)
+        self.publisher.settle()
 
     def _told(self, announcement: Announcement) -> Messages:
         registered = self._target.registered
@@ -131,38 +179,6 @@ class JoinPublisher:
         self.record = record
         told = [] if announcement is None else [self._told(announcement)]
         return self._commit(self._messages(changes, record.batch), told, record)
-
-    def set_aside(self, unreadable: Sequence[Unreadable]) -> None:
-        """Commit messages of the inputs that cannot be read, and nothing else."""
-        require_few(unreadable)
-        self.record = replace(self.record, letters=self.record.letters + len(unreadable))
-        self._commit([], self._letters(unreadable), self.record)
-
-    def _commit(self, rows: Iterable[Messages], others: Sequence[Messages], record: JoinRecord) -> int:
-        """Commit all of them with the record; return how many rows there were."""
-        count = 0
-
-        def counted() -> Iterator[Messages]:
-            nonlocal count
-            for messages in rows:
-                count += len(messages)
-                yield messages
-
-        self._publisher.publish(chain(counted(), others), record.to_mapping)
-        self._publisher.settle()
-        return count
-
-    def close(self) -> None:
-        """Let go of Kafka."""
-        self._publisher.close()
-
-    def _letters(self, unreadable: Sequence[Unreadable]) -> Sequence[Messages]:
-        now_ms = _now_ms()
-        raws = [RawMessage(each.topic, each.partition, each.offset, 0, None, each.value) for each in unreadable]
-        letters = [
-            Letter(raw, self._target.name, each.reason, now_ms) for raw, each in zip(raws, unreadable, strict=True)
-        ]
-        return letter_messages(self._target.letters_topic, letters)
 
     def _messages(self, changes: Iterable[OutputRows], batch: int) -> Iterator[Messages]:
         registered, schema = self._target.registered, self._target.plan.output
