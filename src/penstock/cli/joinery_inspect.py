@@ -72,8 +72,8 @@ def inspect(
 
 
 def _explain(session: SparkSession, standing: StandingJoin, checkpoint: Path, join_key: bytes | None) -> Iterator[str]:
-    from penstock.spark.join_query import read_places  # noqa: PLC0415 - see `inspect`
-    from penstock.spark.join_state import JoinStateReader  # noqa: PLC0415
+    from penstock.spark.join_state import JoinStateReader  # noqa: PLC0415 - see `inspect`
+    from penstock.wiring.join_states import read_places  # noqa: PLC0415
 
     plan = standing.job.plan
     reader = JoinStateReader(session, checkpoint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ def join_in_process(spec: PipelineSpec, work: JoinWork) -> None:
         if any(ends[place] > known[place] for place in partitions):
             events, unreadable = _events(log, decoder, known, ends)
             differences = state.apply(events)
-            _write_down(work.checkpoint, work.batch + 1)
+            _write_down(work.checkpoint, work.batch + 1, ends)
             work.take(work.batch + 1, dict(ends), [differences], unreadable)
 
 
@@ -57,7 +58,7 @@ def rebuild_in_process(spec: PipelineSpec, work: RebuildWork) -> None:
         decoder = JoinDecoder(work.job, registry.value_schema)
         events, unreadable = _events(log, decoder, dict.fromkeys(partitions, 0), ends)
         work.set_aside(unreadable)
-        _write_down(work.checkpoint, 0)
+        _write_down(work.checkpoint, 0, ends)
         work.switch(0, ends, before, [_joined(work.job, events)])
 
 
@@ -65,11 +66,14 @@ def _joined(job: JoinJob, events: list[pa.RecordBatch]) -> pa.Table:
     return JoinState(len(job.streams), job.plan.optional).apply(events)
 
 
-def _write_down(checkpoint: Path, batch: int) -> None:
+def _write_down(checkpoint: Path, batch: int, ends: Mapping[tuple[str, int], int]) -> None:
     """Leave the trace of a micro-batch that Spark would leave, by which a state is known to be that of the output."""
     file = checkpoint / "offsets" / str(batch)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch()
+    topics: dict[str, dict[str, int]] = {}
+    for (topic, partition), end in ends.items():
+        topics.setdefault(topic, {})[str(partition)] = end
+    file.write_text(f"v1\n{{}}\n{json.dumps(topics)}", encoding="utf-8")
 
 
 def _events(

@@ -12,7 +12,7 @@ from penstock.links.counts import CarriedRows
 from penstock.links.joins.publish import JoinLetters, JoinPublisher
 from penstock.links.joins.record import NO_BATCH
 from penstock.wiring.join_rebuild import end_rebuild, open_rebuild
-from penstock.wiring.join_states import forget_older_states
+from penstock.wiring.join_states import forget_other_states
 from penstock.wiring.joins import open_join
 from penstock.wiring.open import create_ledgers
 
@@ -55,7 +55,7 @@ class JoinLink:
         if record.generation > 1 and record.batch == NO_BATCH:
             # Its state was lost, or older than what the topic holds.
             _log.warning("join is made again from its topics", join=self.name, generation=record.generation)
-        forget_older_states(self._pipeline, self.name, record.generation)
+        forget_other_states(self._pipeline, self.name, record.generation)
         parallelism = self._pipeline.join(self.name).parallelism
         places, batch = record.places, record.batch
         return JoinWork(opened.job, opened.checkpoint, places, batch, publisher.has, self._take, parallelism)

@@ -6,14 +6,13 @@ that it does not know to be done: if the target has it, only the state is moved 
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import PenstockError, PositionError
+from penstock.core.errors import PenstockError
 from penstock.core.joins.blocks import unpack_differences
 from penstock.core.joins.unreadable import MARK, split_blocks
 from penstock.jobs.join_tasks import MessagePacker
@@ -21,11 +20,11 @@ from penstock.spark.finisher import note_of
 from penstock.spark.join_kernel import BLOCKS, join_blocks, run_blocks, stateful_session
 from penstock.spark.join_state import JoinStateReader
 from penstock.spark.moved_state import settle_commit, settle_state
-from penstock.wiring.join_states import committed_batches
+from penstock.wiring.join_states import committed_batches, read_places
 from penstock.wiring.open import spark_kafka_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -166,17 +165,3 @@ def _start(
 def _differences(checkpoint: Path) -> Path:
     """Where tasks write what comes of a micro-batch."""
     return checkpoint.parent / "differences"
-
-
-def read_places(checkpoint: Path, batch: int) -> Mapping[tuple[str, int], int]:
-    """Where a micro-batch ends in each partition, as Spark has written it down before it began it.
-
-    Source: Spark's OffsetSeqLog: a version, a line of metadata, and a line per source.
-    """
-    lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
-    try:
-        ends = json.loads(lines[-1])
-        return {(topic, int(partition)): int(end) for topic, each in ends.items() for partition, end in each.items()}
-    except (ValueError, AttributeError, IndexError) as error:
-        message = f"{checkpoint}/offsets/{batch} is not as Spark writes it: {error}"
-        raise PositionError(message, f"remove {checkpoint}: the join is made again from its topics") from error

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.kafka.topics import letters_topic
-from penstock.core.errors import UnavailableError
+from penstock.core.errors import UnavailableError, UsageError
 from penstock.core.joins.replaced import JoinedRows, can_take_the_place, replacing_changes
 from penstock.core.joins.upgrade import made_join
 from penstock.core.schema_changes import SchemaChangeKind
@@ -23,12 +22,14 @@ from penstock.links.joins.resolve import resolve_join
 from penstock.links.joins.spec import StandingState
 from penstock.wiring.join_states import (
     checkpoint_of,
+    empty_checkpoint,
     has_state,
     keep_job,
     kept_job,
     later_steps,
     planned_batches,
     states_of,
+    write_whole,
 )
 from penstock.wiring.joins import open_join_publisher, read_join, register_output, require_whole, with_topics
 from penstock.wiring.open import open_registry, open_topic_log, schema_changes_topic
@@ -87,16 +88,21 @@ class OpenedRebuild:
 
 def ask_for_rebuild(spec: PipelineSpec, name: str) -> None:
     """Have the next run make a join again, and the steps that read it. Whoever calls holds the leader's lock."""
-    for each in (name, *later_steps(spec, name)):
+    # The last one first: if this ends halfway, no step is made again without those that read it.
+    for each in reversed([name, *later_steps(spec, name)]):
         _write(spec, each, {})
 
 
 def take_back_rebuild(spec: PipelineSpec, name: str) -> None:
-    """Have the next run go on with the states that there were. Whoever calls holds the leader's lock."""
+    """Have the next run go on with the states that there were. Whoever calls holds the leader's lock.
+
+    Raises UsageError for a step that reads another one which is made again.
+    """
+    before = spec.join(name).step_before
+    if before is not None and _file(spec, before).is_file():
+        message = f"{name} reads {before}, which is made again, and its state is of the rows of before"
+        raise UsageError(message, f"take that back: penstock joinery rebuild FILE {before} --cancel")
     for each in (name, *later_steps(spec, name)):
-        if _file(spec, each).is_file() and "replaces" in (said := _read(spec, each)):
-            # Whoever loses the old state would take it for the next one.
-            rmtree(checkpoint_of(spec, each, int(said["replaces"]) + 1), ignore_errors=True)
         end_rebuild(spec, each)
 
 
@@ -184,7 +190,7 @@ def _begun(
         if job.plan.digest == said["digest"]:
             return job
     generation = record.generation + 1
-    rmtree(checkpoint_of(spec, name, generation), ignore_errors=True)
+    empty_checkpoint(checkpoint_of(spec, name, generation))
     job = planned({})
     schema_ids = {stream.topic: stream.schema_id for stream in job.streams}
     _write(spec, name, {"replaces": record.generation, "digest": job.plan.digest, "schema_ids": schema_ids})
@@ -228,13 +234,13 @@ def _file(spec: PipelineSpec, name: str) -> Path:
 
 
 def _read(spec: PipelineSpec, name: str) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads(_file(spec, name).read_text(encoding="utf-8"))
+    """What the mark says; nothing where it cannot be read: then the new state is begun anew."""
+    try:
+        said: dict[str, Any] = json.loads(_file(spec, name).read_text(encoding="utf-8"))
+    except ValueError:
+        return {}
     return said
 
 
 def _write(spec: PipelineSpec, name: str, said: Mapping[str, object]) -> None:
-    file = _file(spec, name)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps(said), encoding="utf-8")
-    part.replace(file)
+    write_whole(_file(spec, name), json.dumps(said))

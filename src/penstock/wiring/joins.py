@@ -19,7 +19,14 @@ from penstock.links.joins.estimate import estimate_state
 from penstock.links.joins.publish import Announcement, JoinPublisher, JoinTarget
 from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.joins.resolve import resolve_join
-from penstock.wiring.join_states import checkpoint_of, has_state, keep_job, later_steps, planned_batches
+from penstock.wiring.join_states import (
+    checkpoint_of,
+    empty_checkpoint,
+    has_state,
+    keep_job,
+    later_steps,
+    planned_batches,
+)
 from penstock.wiring.open import (
     committed_position,
     failovers_topic,
@@ -192,7 +199,9 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
         next_record, announcement = _next_record(spec, job, epoch, record)
         if record is not None and announcement is not None and announcement.kind is SchemaChangeKind.SCHEMA:
             _require_no_later_step(spec, name)
-        if next_record.batch == NO_BATCH and not planned_batches(checkpoint_of(spec, name, next_record.generation)):
+        checkpoint = checkpoint_of(spec, name, next_record.generation)
+        begins = record is None or next_record.generation != record.generation
+        if begins or (next_record.batch == NO_BATCH and not planned_batches(checkpoint)):
             require_whole(log, job, partitions)
         publisher = open_join_publisher(spec, name, epoch, log)
         failed = opened.enter_context(ExitStack())
@@ -201,7 +210,8 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
         told = output_topics(read.announced, name)
         if record is not None and announcement is None and made.registered.topic not in told[-1:]:
             next_record, announcement = _upgraded(next_record)
-        checkpoint = checkpoint_of(spec, name, next_record.generation)
+        if begins:
+            empty_checkpoint(checkpoint)
         result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, announcement), checkpoint)
         keep_job(checkpoint, job)
         failed.pop_all()

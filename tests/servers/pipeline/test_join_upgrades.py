@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -161,6 +162,8 @@ def test_a_rebuild_that_was_taken_back_leaves_the_join_as_it_is(make_case: Calla
     assert opened is not None
     opened.letters.close()
     assert half.is_dir()
+    (half / "offsets").mkdir()
+    (half / "offsets" / "0").write_text(json.dumps({"other": {"0": 7}}))
     change(case, {"exclude_fields": ["name"]})
     rebuild(case, name, "--cancel")
 
@@ -169,6 +172,23 @@ def test_a_rebuild_that_was_taken_back_leaves_the_join_as_it_is(make_case: Calla
     assert not half.exists()
     assert {record["generation"] for record in case.records(name)} == {1}
     assert announced(case, name) == ["schema"]
+
+
+@pytest.mark.nightly
+def test_a_join_whose_state_is_lost_begins_in_an_empty_folder(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    name = add_join(case.file, case.database)
+    case.write(*_FIRST)
+    case.run_once()
+    states = case.spec.home / "joins" / name
+    # What another instance, or a rebuild, has begun, and did not come to the end of.
+    (states / "1").rename(states / "2")
+
+    case.run_once()
+
+    assert case.records(name)[-1]["generation"] == 2
+    assert [each.name for each in (states / "2" / "offsets").iterdir()] == ["0"]
+    assert [row["review_id"] for row in rows(case, name)] == [10, 11, 12]
 
 
 @pytest.mark.nightly
@@ -184,12 +204,11 @@ def test_rows_go_where_readers_look_though_a_rebuild_with_a_topic_of_its_own_was
     file.write_text(yaml.safe_dump(without))
     case.write(*_FIRST)
     case.run_once()
-    epoch = case.records(name)[-1]["epoch"]
 
     def take_back_after(do: Callable[[OpenedRebuild], object], change_of_a_row: str) -> None:
         file.write_text(with_stars)
         rebuild(case, name)
-        opened = open_rebuild(case.spec, name, epoch)
+        opened = open_rebuild(case.spec, name, case.records(name)[-1]["epoch"])
         assert opened is not None
         do(opened)
         opened.letters.close()
@@ -327,6 +346,8 @@ def test_other_inputs_are_refused_and_a_rebuild_takes_what_its_inputs_are_now(
     case.run_once()
     assert "phone" not in rows(case, name)[0]
     rebuild(case, name)
+    # What a machine that went down has left of a mark.
+    (case.spec.home / "joins" / name / "rebuild.json").write_text("")
     case.run_once()
 
     assert [(row["review_id"], row["phone"]) for row in rows(case, name)] == [(10, "4711"), (11, "4711"), (12, None)]
