@@ -7,14 +7,16 @@ made in the folder of the next generation, and the output stays as it is.
 from __future__ import annotations
 
 import json
+import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.kafka.topics import letters_topic
-from penstock.core.errors import UnavailableError, UsageError
+from penstock.core.avro.schemas import table_schema
+from penstock.core.errors import FencedError, UnavailableError, UsageError
 from penstock.core.joins.replaced import JoinedRows, can_take_the_place, replacing_changes
-from penstock.core.joins.upgrade import made_join
+from penstock.core.joins.upgrade import made_join, stays_in_topic
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.links.joins.publish import Announcement, JoinLetters
 from penstock.links.joins.record import NO_BATCH, JoinRecord
@@ -31,7 +33,14 @@ from penstock.wiring.join_states import (
     states_of,
     write_whole,
 )
-from penstock.wiring.joins import open_join_publisher, read_join, register_output, require_whole, with_topics
+from penstock.wiring.joins import (
+    PUBLISHING_SECONDS,
+    open_join_publisher,
+    read_join,
+    register_output,
+    require_whole,
+    with_topics,
+)
 from penstock.wiring.open import open_registry, open_topic_log, schema_changes_topic
 
 if TYPE_CHECKING:
@@ -42,9 +51,15 @@ if TYPE_CHECKING:
 
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import PipelineSpec
+    from penstock.core.schema_changes import SchemaChange
     from penstock.links.joins.spec import JoinJob
+    from penstock.ports.registry import Registry
 
 _PART_BYTES = 64 << 20
+_EMPTY_IT = (
+    f"if the brokers ran all of those {PUBLISHING_SECONDS / 60:.0f} minutes, it is too much for one transaction: "
+    "have the table emptied and filled, penstock joinery rebuild FILE JOIN --empty"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +90,41 @@ class OpenedRebuild:
 
         `before` and `after` are all joined rows of both states. The new one is that of `batch`, and came to `places`.
         """
-        old = None if self.standing is None else JoinedRows(self.standing.job.plan, before)
-        changes = replacing_changes(old, JoinedRows(self.job.plan, after), _PART_BYTES)
         record = replace(self.next_record, batch=batch, places=dict(places))
         with closing(open_topic_log(self.spec)) as log, closing(open_registry(self.spec)) as registry:
             announced = read_join(self.spec, log, self.job.name).announced
+            old = None if self.standing is None else JoinedRows(self.standing.job.plan, before)
+            shown = _shown(announced, self.job.name, registry)
+            changes = replacing_changes(old, JoinedRows(self.job.plan, after), _PART_BYTES, shown)
             # Not before: it may open a topic, and who takes the rebuild back would go on in one that nobody knows.
             target = register_output(self.spec, self.job, self.letters.publisher, log, registry, announced)
-        publisher = self.letters.go_over(target)
-        return publisher.switch(record, self.announcement, changes)
+        begun = time.monotonic()
+        try:
+            return self.letters.go_over(target).switch(record, self.announcement, changes)
+        except (UnavailableError, FencedError) as error:
+            if time.monotonic() - begun < PUBLISHING_SECONDS:
+                raise
+            message = f"what a rebuild changes of {self.job.name} took longer than brokers leave a transaction open"
+            raise UsageError(message, _EMPTY_IT) from error
+
+
+def _shown(announced: Sequence[SchemaChange], name: str, registry: Registry) -> frozenset[str]:
+    """Every field that the output of a join had at some time."""
+    ids = {told.value_schema_id for told in announced if told.source == name}
+    return frozenset(column.name for each in ids for column in table_schema(registry.value_schema(each)).columns)
+
+
+def _require_topic_that_steps_read(
+    spec: PipelineSpec, job: JoinJob, announced: Sequence[SchemaChange], registry: Registry
+) -> None:
+    """Raise UsageError if the output would go on in another topic, and another step reads the one that there is."""
+    later = next(later_steps(spec, job.name), None)
+    told = [each for each in announced if each.source == job.name]
+    ids = {each.value_schema_id for each in told if each.topic == told[-1].topic}
+    if later is not None and not stays_in_topic(job.plan.output, [registry.value_schema(each) for each in ids]):
+        message = f"as its file is now, {job.name} needs a new topic, and the step {later} reads the one that there is"
+        hint = "give the output another `source` to make it beside this one, or put the file back and use --cancel"
+        raise UsageError(message, hint)
 
 
 def ask_for_rebuild(spec: PipelineSpec, name: str) -> None:
@@ -135,6 +176,7 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | N
         checkpoint = checkpoint_of(spec, name, generation)
         if not planned_batches(checkpoint):
             require_whole(log, job, partitions)
+        _require_topic_that_steps_read(spec, job, read.announced, registry)
         standing = _standing(spec, job, record)
         next_record, announcement = _next(job, replace(record, epoch=epoch), generation, standing)
         keep_job(checkpoint, job)

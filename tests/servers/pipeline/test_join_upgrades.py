@@ -45,6 +45,7 @@ def rows(case: PipelineCase, name: str) -> list[dict[str, object]]:
     return case.query(f"SELECT * FROM joined.{name} ORDER BY review_id")
 
 
+@pytest.mark.nightly
 def test_an_alias_and_a_field_that_goes_need_no_replay(make_case: Callable[..., PipelineCase]) -> None:
     case = make_case()
     name = add_join(case.file, case.database)

@@ -12,12 +12,14 @@ import pytest
 from tests.unit.joins.joined_streams import Streams, random_inputs, random_plan
 
 from penstock.core.arrow_types import arrow_schema
+from penstock.core.avro.schemas import value_schema
 from penstock.core.changes import Op
 from penstock.core.joins.algebra import JoinState
 from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import plan_join
 from penstock.core.joins.replaced import JoinedRows, can_take_the_place, replacing_changes
 from penstock.core.joins.rows import encode_stored
+from penstock.core.joins.upgrade import stays_in_topic
 from penstock.core.tables import Column, EnumType, IntegerType, TableId, TableSchema, TextType
 
 if TYPE_CHECKING:
@@ -133,6 +135,32 @@ def test_a_field_that_is_never_null_has_every_row_published_and_zero_where_a_row
     assert there_now.op is Op.READ
     assert there_now.after is not None
     assert there_now.after.to_pylist() == [{"shop_id": 1, "owner_id": 7, "rank": 3, "kind": "a"}]
+
+
+def test_a_field_that_was_there_before_and_comes_back_has_every_row_published() -> None:
+    old, new = plan_of("name"), plan_of()
+    before, after = (JoinedRows(plan, [row_of(plan, 1, 7)]) for plan in (old, new))
+
+    assert list(replacing_changes(before, after, 1 << 20, {"rank"})) == []
+    (told,) = replacing_changes(before, after, 1 << 20, {"rank", "name"})
+
+    assert told.after is not None
+    assert [row["name"] for row in told.after.to_pylist()] == [None]
+
+
+@pytest.mark.parametrize(
+    ("new", "stays"),
+    [
+        (plan_of("rank", "kind", is_optional=False), True),
+        (plan_of("name", "kind", is_optional=False), False),
+        (plan_join_with_other_key(), False),
+    ],
+    ids=["a field that may be null", "a field that is never null", "another key"],
+)
+def test_an_output_stays_in_its_topic_as_the_registry_says(new: JoinPlan, *, stays: bool) -> None:
+    old = plan_of("name", "rank", "kind", is_optional=False)
+
+    assert stays_in_topic(new.output, [value_schema(old.output)]) is stays
 
 
 def row_of(plan: JoinPlan, shop: int, owner: int) -> pa.Table:

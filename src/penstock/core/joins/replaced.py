@@ -17,7 +17,7 @@ from penstock.core.joins.changes import OutputRows, output_changes
 from penstock.core.joins.keys import key_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from penstock.core.avro.arrays import ArrowArray, Flags, Integers
     from penstock.core.joins.plan import JoinPlan
@@ -36,14 +36,14 @@ class JoinedRows:
         """How many bytes the images are."""
         return sum(table.nbytes for table in self.images)
 
-    def part(self, numbers: Sequence[Integers], part: int) -> pa.RecordBatch:
-        """The rows of the output in one part, where `numbers` says of each block's rows in which they are."""
-        chosen = [table.filter(pa.array(number == part)) for table, number in zip(self.images, numbers, strict=True)]
+    def part(self, places: Sequence[Sequence[Integers]], part: int) -> pa.RecordBatch:
+        """The rows of the output in one part, where `places` are those of each block's rows, part by part."""
+        chosen = [table.take(own[part]) for table, own in zip(self.images, places, strict=True)]
         return _rows(self.plan, pa.concat_tables([_nothing(self.plan), *chosen]))
 
-    def parts(self, count: int) -> list[Integers]:
-        """In which of so many parts each row of each block is, by its key in the output."""
-        return [_parts_of(self.plan, table, count) for table in self.images]
+    def parts(self, count: int) -> list[list[Integers]]:
+        """The places of each block's rows in each of so many parts, by their keys in the output."""
+        return [_places(_parts_of(self.plan, table, count), count) for table in self.images]
 
 
 def can_take_the_place(old: JoinPlan, new: JoinPlan) -> bool:
@@ -63,21 +63,41 @@ def can_take_the_place(old: JoinPlan, new: JoinPlan) -> bool:
     )
 
 
-def replacing_changes(old: JoinedRows | None, new: JoinedRows, part_bytes: int) -> Iterator[OutputRows]:
+def replacing_changes(
+    old: JoinedRows | None, new: JoinedRows, part_bytes: int, shown: Collection[str] = ()
+) -> Iterator[OutputRows]:
     """What makes the result of `new` of what `old` published: rows as they are now (READ), and those that are gone.
 
-    All rows where there is no `old`. A part of all keys at a time, where both come to more than `part_bytes`.
+    All rows where there is no `old`. A part of all keys at a time, where both come to more than `part_bytes`:
+    which rows are in which is found before the first one is asked for. `shown` are the fields that the output
+    has, or had at some time: messages of then, which have values of them, may be the newest ones of their keys.
     """
     sizes = new.size_bytes + (0 if old is None else old.size_bytes)
     count = sizes // part_bytes + 1
-    new_parts = new.parts(count)
-    old_parts = [] if old is None else old.parts(count)
+    new_places = new.parts(count)
+    if old is None:
+        return _all_of(new, new_places, count)
+    return _differences(old, new, (old.parts(count), new_places), count, shown)
+
+
+def _all_of(new: JoinedRows, places: list[list[Integers]], count: int) -> Iterator[OutputRows]:
     for part in range(count):
-        after = new.part(new_parts, part)
-        if old is None:
-            found = [OutputRows(Op.READ, None, after)]
-        else:
-            found = _replaced(new.plan, _as_now(new.plan, old.part(old_parts, part)), after, _lacking(old, new))
+        rows = OutputRows(Op.READ, None, new.part(places, part))
+        if len(rows):
+            yield rows
+
+
+def _differences(
+    old: JoinedRows,
+    new: JoinedRows,
+    places: tuple[list[list[Integers]], list[list[Integers]]],
+    count: int,
+    shown: Collection[str],
+) -> Iterator[OutputRows]:
+    is_lacking = _lacking(old, new, shown)
+    for part in range(count):
+        before = _as_now(new.plan, old.part(places[0], part))
+        found = _replaced(new.plan, before, new.part(places[1], part), is_lacking)
         yield from (each for each in found if len(each))
 
 
@@ -97,10 +117,11 @@ def _replaced(plan: JoinPlan, before: pa.RecordBatch, after: pa.RecordBatch, is_
     ]
 
 
-def _lacking(old: JoinedRows, new: JoinedRows) -> bool:
-    """Whether a field came that is never NULL: no row is as it was then."""
+def _lacking(old: JoinedRows, new: JoinedRows, shown: Collection[str]) -> bool:
+    """Whether a field came that is never NULL, or came back: NULL is not what messages say where they lack it."""
     names = {column.name for column in old.plan.output.columns}
-    return any(not column.nullable and column.name not in names for column in new.plan.output.columns)
+    added = [column for column in new.plan.output.columns if column.name not in names]
+    return any(not column.nullable or column.name in shown for column in added)
 
 
 def _rows(plan: JoinPlan, images: pa.Table) -> pa.RecordBatch:
@@ -138,6 +159,12 @@ def _parts_of(plan: JoinPlan, images: pa.Table, count: int) -> Integers:
         return np.zeros(len(images), np.int64)
     keys: Sequence[Any] = _keys(plan, _rows(plan, images)).to_pylist()
     return np.fromiter((crc32(key) % count for key in keys), np.int64, len(keys))
+
+
+def _places(numbers: Integers, count: int) -> list[Integers]:
+    """Where the rows of each part are."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.searchsorted(numbers[order], np.arange(1, count)))
 
 
 def _keys(plan: JoinPlan, rows: pa.RecordBatch) -> pa.BinaryArray:
