@@ -101,6 +101,7 @@ class Broken:
 
     name: str = "broken"
     brings_changes_in: bool = True
+    goes_on: bool = False
 
     def start(self, place: QueryPlace) -> StreamingQuery:
         def fail(frame: DataFrame, _batch: int) -> None:
@@ -165,6 +166,7 @@ class Busy:
     work: Callable[[SparkSession], None]
     name: str = "busy"
     brings_changes_in: bool = True
+    goes_on: bool = False
     begun: Event = field(default_factory=Event)
     first_job: int = 0
     finisher: Finisher = field(init=False)

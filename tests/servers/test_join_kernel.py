@@ -197,6 +197,7 @@ def test_a_state_that_is_read_from_outside_has_the_rows_that_were_read(spark: Sp
     contents = reader.contents(3, 1)
     (top,) = contents.hottest
     rows = reader.rows(streams.plan, top.join_key, 1000)
+    assert_result(reader, streams, tmp_path)
 
     assert [each.rows for each in contents.inputs] == [len(table) for table in tables]
     assert contents.remembered == len(tables[1])
@@ -206,3 +207,25 @@ def test_a_state_that_is_read_from_outside_has_the_rows_that_were_read(spark: Sp
     words = sorted(repr(row["word"]) for table in tables for row in table.to_pylist() if row["k"] == key)
     assert sorted(repr(row.values["word"]) for row in rows) == words
     assert contents.disk_bytes > 1000
+
+
+def assert_result(reader: JoinStateReader, streams: Streams, folder: Path) -> None:
+    """A whole state has the joined rows that the algebra has of all that was read."""
+    plan = streams.plan
+    expected = JoinState(len(plan.inputs), plan.optional).apply(streams.everything())
+    found = pa.concat_tables(reader.result(plan, folder / "result"))
+    assert len(expected) > 10
+    assert gone_and_new(found) == gone_and_new(expected)
+
+
+@pytest.mark.nightly
+def test_all_joined_rows_of_a_state_are_read_with_those_that_have_no_match(spark: SparkSession, tmp_path: Path) -> None:
+    streams = streams_of(10, remembered=True, optional=True)
+    streams.truncates = 0.0
+    for batch in range(2):
+        for _ in range(300):
+            streams.change()
+        write_blocks(tmp_path, batch, streams, streams.read_some(1.0))
+    run_query(spark, tmp_path, streams)
+
+    assert_result(JoinStateReader(spark, tmp_path / "checkpoint"), streams, tmp_path)

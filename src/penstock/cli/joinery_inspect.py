@@ -48,7 +48,8 @@ def inspect(
     from penstock.core.joins.shown_keys import parse_key  # noqa: PLC0415
     from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
     from penstock.spark.session import close_session, open_session  # noqa: PLC0415
-    from penstock.wiring.joins import checkpoint_of, standing_join  # noqa: PLC0415
+    from penstock.wiring.join_states import checkpoint_of  # noqa: PLC0415
+    from penstock.wiring.joins import standing_join  # noqa: PLC0415
     from penstock.wiring.open import open_registry, open_topic_log  # noqa: PLC0415
 
     spec = load(file)
@@ -71,8 +72,8 @@ def inspect(
 
 
 def _explain(session: SparkSession, standing: StandingJoin, checkpoint: Path, join_key: bytes | None) -> Iterator[str]:
-    from penstock.spark.join_query import read_places  # noqa: PLC0415 - see `inspect`
-    from penstock.spark.join_state import JoinStateReader  # noqa: PLC0415
+    from penstock.spark.join_state import JoinStateReader  # noqa: PLC0415 - see `inspect`
+    from penstock.wiring.join_states import read_places  # noqa: PLC0415
 
     plan = standing.job.plan
     reader = JoinStateReader(session, checkpoint)

@@ -12,21 +12,33 @@ from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the a
 def rebuild(
     file: ConfigFile,
     join: Annotated[str, typer.Argument(metavar="JOIN", help="The join, by its output's `source`.")],
+    *,
+    empty: Annotated[
+        bool, typer.Option("--empty", help="Empty its table first: for an output that does not fit its state.")
+    ] = False,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Take back what was asked for, if it is not done yet.")
+    ] = False,
 ) -> None:
-    """Remove the state of a join: the next run empties its table, and fills it from the topics as the file is then.
+    """Have the next run make a join again from its topics, as the file is then, beside the table that there is.
 
-    For a file whose change the state cannot follow, or an output that `penstock
-    joinery verify` found wrong. The topics must have all of their messages. Stop the
-    pipeline first.
+    The table stays as it is until the new state has caught up. Then what differs is
+    published in one transaction, and the join goes on with the new state. For a file
+    whose change the state cannot follow, and for more `parallelism`. The topics must
+    have all of their messages. Stop the pipeline first.
     """
     # Imported here so that `joinery rebuild --help` need not wait for Kafka's library.
     from penstock.cli.console import say_note  # noqa: PLC0415
     from penstock.cli.joinery_verify import chosen_joins  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
-    from penstock.wiring.joins import remove_state  # noqa: PLC0415
+    from penstock.wiring.join_rebuild import ask_for_rebuild, take_back_rebuild  # noqa: PLC0415
+    from penstock.wiring.join_states import remove_states  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
 
+    if empty and cancel:
+        message = "--empty and --cancel contradict each other"
+        raise UsageError(message, "give one of them")
     spec = load(file)
     (chosen,) = chosen_joins(spec, str(file), join)
     lock = open_lock(spec)
@@ -34,7 +46,15 @@ def rebuild(
         message = f"the pipeline {spec.pipeline} runs, and its join {join} writes to its state"
         raise UsageError(message, "stop it first, then type this again")
     try:
-        remove_state(spec, chosen.name)
+        if cancel:
+            take_back_rebuild(spec, chosen.name)
+            say_note(f"the next run goes on with the state of {chosen.name} that there is: penstock run {file}")
+            return
+        if empty:
+            remove_states(spec, chosen.name)
+        else:
+            ask_for_rebuild(spec, chosen.name)
     finally:
         lock.release()
-    say_note(f"the next run makes {chosen.name} again from its topics: penstock run {file}")
+    how = "empties its table, and fills it from its topics" if empty else "makes it again beside its table"
+    say_note(f"the next run of {chosen.name} {how}: penstock run {file}")

@@ -13,6 +13,8 @@ from penstock.core.transforms.conditions import parse_condition
 _INPUTS_MAX = 30
 _STEP_NAME_MAX = 41
 _HOUR_MS = 3_600_000
+_PARALLELISM_MAX = 64
+"""Keys are in so many buckets (core/joins/blocks.py)."""
 
 
 def _as_list(given: object) -> object:
@@ -131,10 +133,15 @@ class StepOutputSpec(JoinOutputSpec):
 
 
 class JoinSpec(Spec):
-    """One file: streams that are joined by their join keys, and the table that comes of it."""
+    """One file: streams that are joined by their join keys, and the table that comes of it.
+
+    As many tasks as its `parallelism` join at once, where Spark has so many cores; left
+    out, as many as the machine has processors, two to four. A state keeps what it was begun with.
+    """
 
     inputs: Annotated[tuple[JoinInputSpec, ...], AfterValidator(_some)] = Field(alias="join")
     output: JoinOutputSpec
+    parallelism: Annotated[int, Field(strict=True, ge=1, le=_PARALLELISM_MAX)] | None = None
 
     @model_validator(mode="after")
     def _leave_room_for_steps(self) -> JoinSpec:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from penstock.core.errors import FencedError, PenstockError
 from penstock.jobs.capture_tasks import TailSlice
-from penstock.jobs.in_process_join import join_in_process
-from penstock.jobs.link import JoinWork, MessageWork, PlannedWork
+from penstock.jobs.in_process_join import join_in_process, rebuild_in_process
+from penstock.jobs.link import JoinWork, MessageWork, PlannedWork, RebuildWork
 from penstock.jobs.message_following import read_messages
 from penstock.jobs.pipeline import plan_stages, run_pipeline
 from penstock.jobs.rounds import do_tasks
@@ -103,6 +103,8 @@ def _carry(spec: PipelineSpec, link: Link) -> None:
                 read_messages(spec, work, lambda _: False)
             case JoinWork() as work:
                 join_in_process(spec, work)
+            case RebuildWork() as work:
+                rebuild_in_process(spec, work)
             case work:
                 assert_never(work)
     finally:

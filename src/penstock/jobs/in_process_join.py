@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,12 @@ from penstock.wiring.open import open_registry, open_topic_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.joins.unreadable import Unreadable
-    from penstock.jobs.link import JoinWork
+    from penstock.jobs.link import JoinWork, RebuildWork
+    from penstock.links.joins.spec import JoinJob
     from penstock.ports.messages import MessageLog
 
 _BYTES_MAX = 1 << 30
@@ -36,15 +39,41 @@ def join_in_process(spec: PipelineSpec, work: JoinWork) -> None:
         if any(ends[place] > known[place] for place in partitions):
             events, unreadable = _events(log, decoder, known, ends)
             differences = state.apply(events)
-            _write_down(work, work.batch + 1)
+            _write_down(work.checkpoint, work.batch + 1, ends)
             work.take(work.batch + 1, dict(ends), [differences], unreadable)
 
 
-def _write_down(work: JoinWork, batch: int) -> None:
+def rebuild_in_process(spec: PipelineSpec, work: RebuildWork) -> None:
+    """Join all that the topics hold now, and go over to it."""
+    with closing(open_topic_log(spec)) as log, closing(open_registry(spec)) as registry:
+        shapes = log.shapes(work.job.topics)
+        partitions = [(topic, number) for topic, (_, count) in shapes.items() for number in range(count)]
+        ends = dict(log.ends(partitions))
+        old, before = work.standing, list[pa.Table]()
+        if old is not None:
+            events, _ = _events(
+                log, JoinDecoder(old.job, registry.value_schema), dict.fromkeys(old.places, 0), old.places
+            )
+            before = [_joined(old.job, events)]
+        decoder = JoinDecoder(work.job, registry.value_schema)
+        events, unreadable = _events(log, decoder, dict.fromkeys(partitions, 0), ends)
+        work.set_aside(unreadable)
+        _write_down(work.checkpoint, 0, ends)
+        work.switch(0, ends, before, [_joined(work.job, events)])
+
+
+def _joined(job: JoinJob, events: list[pa.RecordBatch]) -> pa.Table:
+    return JoinState(len(job.streams), job.plan.optional).apply(events)
+
+
+def _write_down(checkpoint: Path, batch: int, ends: Mapping[tuple[str, int], int]) -> None:
     """Leave the trace of a micro-batch that Spark would leave, by which a state is known to be that of the output."""
-    file = work.checkpoint / "offsets" / str(batch)
+    file = checkpoint / "offsets" / str(batch)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch()
+    topics: dict[str, dict[str, int]] = {}
+    for (topic, partition), end in ends.items():
+        topics.setdefault(topic, {})[str(partition)] = end
+    file.write_text(f"v1\n{{}}\n{json.dumps(topics)}", encoding="utf-8")
 
 
 def _events(

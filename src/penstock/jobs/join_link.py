@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from penstock.jobs.link import JoinWork
+from penstock.jobs.link import JoinWork, RebuildWork
 from penstock.links.counts import CarriedRows
+from penstock.links.joins.publish import JoinLetters, JoinPublisher
 from penstock.links.joins.record import NO_BATCH
-from penstock.wiring.joins import forget_older_states, open_join
+from penstock.wiring.join_rebuild import end_rebuild, open_rebuild
+from penstock.wiring.join_states import forget_other_states
+from penstock.wiring.joins import open_join
 from penstock.wiring.open import create_ledgers
 
 if TYPE_CHECKING:
@@ -20,8 +23,8 @@ if TYPE_CHECKING:
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.joins.unreadable import Unreadable
-    from penstock.links.joins.publish import JoinPublisher
     from penstock.ports.state import State
+    from penstock.wiring.join_rebuild import OpenedRebuild
 
 _log = structlog.get_logger()
 
@@ -38,19 +41,58 @@ class JoinLink:
         self._counts = CarriedRows(name, state)
         self._epoch = epoch
         self._may_wait = may_wait
-        self._publisher: JoinPublisher | None = None
+        self._publisher: JoinLetters | None = None
 
-    def open(self) -> JoinWork:
+    def open(self) -> JoinWork | RebuildWork:
         """See `Link`."""
         create_ledgers(self._pipeline)
+        rebuild = open_rebuild(self._pipeline, self.name, self._epoch)
+        if rebuild is not None:
+            return self._rebuild(rebuild)
         opened = open_join(self._pipeline, self.name, self._epoch, may_wait=self._may_wait)
         publisher = self._publisher = opened.publisher
         record = publisher.record
         if record.generation > 1 and record.batch == NO_BATCH:
             # Its state was lost, or older than what the topic holds.
             _log.warning("join is made again from its topics", join=self.name, generation=record.generation)
-        forget_older_states(self._pipeline, self.name, record.generation)
-        return JoinWork(opened.job, opened.checkpoint, record.places, record.batch, publisher.has, self._take)
+        forget_other_states(self._pipeline, self.name, record.generation)
+        parallelism = self._pipeline.join(self.name).parallelism
+        places, batch = record.places, record.batch
+        return JoinWork(opened.job, opened.checkpoint, places, batch, publisher.has, self._take, parallelism)
+
+    def _rebuild(self, opened: OpenedRebuild) -> RebuildWork:
+        self._publisher = opened.letters
+        _log.info("join is made again beside its output", join=self.name, generation=opened.next_record.generation)
+
+        def set_aside(unreadable: Sequence[Unreadable]) -> None:
+            seen = opened.reaches
+            self._set_aside([each for each in unreadable if each.offset >= seen.get((each.topic, each.partition), 0)])
+
+        def switch(
+            batch: int,
+            places: Mapping[tuple[str, int], int],
+            before: Sequence[pa.Table],
+            after: Sequence[pa.Table],
+        ) -> None:
+            count = opened.switch(batch, places, before, after)
+            end_rebuild(self._pipeline, self.name)
+            self._count(count)
+            _log.info("join goes on with its new state", join=self.name, batch=batch, changes=count)
+
+        return RebuildWork(
+            job=opened.job,
+            checkpoint=opened.checkpoint,
+            reaches=opened.reaches,
+            standing=opened.standing,
+            set_aside=set_aside,
+            switch=switch,
+            parallelism=self._pipeline.join(self.name).parallelism,
+        )
+
+    def _set_aside(self, unreadable: Sequence[Unreadable]) -> None:
+        if self._publisher is not None and unreadable:
+            self._publisher.set_aside(unreadable)
+            self._tell(unreadable)
 
     def close(self) -> None:
         """See `Link`."""
@@ -65,11 +107,17 @@ class JoinLink:
         differences: Sequence[pa.Table],
         unreadable: Sequence[Unreadable],
     ) -> None:
-        if self._publisher is not None:
+        if isinstance(self._publisher, JoinPublisher):
             count = self._publisher.publish(batch, places, differences, unreadable)
-            for each in unreadable:
-                place = f"{each.topic}/{each.partition} offset {each.offset}"
-                _log.warning("message set aside as a dead letter", join=self.name, message=place, reason=each.reason)
-            if count:
-                self._counts.add({self.name: (count, time.time_ns() // 1_000_000)})
+            self._tell(unreadable)
+            self._count(count)
             _log.info("join published", join=self.name, batch=batch, changes=count)
+
+    def _tell(self, unreadable: Sequence[Unreadable]) -> None:
+        for each in unreadable:
+            place = f"{each.topic}/{each.partition} offset {each.offset}"
+            _log.warning("message set aside as a dead letter", join=self.name, message=place, reason=each.reason)
+
+    def _count(self, changes: int) -> None:
+        if changes:
+            self._counts.add({self.name: (changes, time.time_ns() // 1_000_000)})

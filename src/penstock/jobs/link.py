@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.core.joins.unreadable import Unreadable
-    from penstock.links.joins.spec import JoinJob
+    from penstock.links.joins.spec import JoinJob, StandingState
 
 
 Until: TypeAlias = "Callable[[float], bool]"
@@ -96,7 +96,8 @@ class JoinWork:
     the first offset of each (topic, partition) that is not. `take` gets the number of a
     micro-batch, the places that it comes to, its differences
     (core/joins/blocks.unpack_differences) and the messages that could not be read,
-    unless it `has` that micro-batch already.
+    unless it `has` that micro-batch already. A state that is begun has so much `parallelism`, or what
+    suits the machine.
     """
 
     job: JoinJob
@@ -105,9 +106,30 @@ class JoinWork:
     batch: int
     has: Callable[[int], bool]
     take: Callable[[int, Mapping[tuple[str, int], int], Sequence[pa.Table], Sequence[Unreadable]], None]
+    parallelism: int | None = None
 
 
-Work: TypeAlias = PlannedWork | MessageWork | JoinWork
+@dataclass(frozen=True, slots=True)
+class RebuildWork:
+    """A state of a join that is made from the beginnings of its topics, beside the output of another one.
+
+    Micro-batches are joined, and nothing is published, until the state has come to
+    `reaches` at least; `set_aside` gets what of them cannot be read. Then `switch` gets the
+    number of the last one, the places that it came to, and all joined rows of the `standing`
+    state, if there is one, and of this one (columns as of differences from nothing). Behind
+    that the link is to be opened again.
+    """
+
+    job: JoinJob
+    checkpoint: Path
+    reaches: Mapping[tuple[str, int], int]
+    standing: StandingState | None
+    set_aside: Callable[[Sequence[Unreadable]], None]
+    switch: Callable[[int, Mapping[tuple[str, int], int], Sequence[pa.Table], Sequence[pa.Table]], None]
+    parallelism: int | None = None
+
+
+Work: TypeAlias = PlannedWork | MessageWork | JoinWork | RebuildWork
 
 
 class Link(Protocol):

@@ -37,13 +37,17 @@ _SETTINGS = {
 _PARTITIONS_MIN, _PARTITIONS_MAX = 2, 4
 
 
-def stateful_session(session: SparkSession) -> SparkSession:
-    """A session beside `session` whose queries keep state as joins do."""
+def stateful_session(session: SparkSession, parallelism: int | None = None) -> SparkSession:
+    """A session beside `session` whose queries keep state as joins do.
+
+    A state that is begun has so many partitions: with None, as many as run at once.
+    """
     found = session.newSession()
     for key, value in _SETTINGS.items():
         found.conf.set(key, value)
     # Fixed with the first micro-batch of a state. Each costs two tasks and two files in every micro-batch.
-    found.conf.set("spark.sql.shuffle.partitions", str(_partitions(session.sparkContext.master)))
+    partitions = parallelism or _partitions(session.sparkContext.master)
+    found.conf.set("spark.sql.shuffle.partitions", str(partitions))
     # A checkpoint that counts is written in Spark's own way for where it lies.
     found.conf.unset(CHECKPOINT_FILES)
     return found
@@ -93,7 +97,7 @@ def run_blocks(frame: DataFrame, folder: Path) -> list[memoryview]:
     own.mkdir(parents=True)
     try:
         files = kernel_of(frame.sparkSession).run(frame._jdf, str(own))  # noqa: SLF001 - PySpark has no other way to Java
-        return [block for file in files.splitlines() for block in _blocks(Path(file))]
+        return [block for file in files.split("\n") if file for block in _blocks(Path(file))]
     finally:
         # What is mapped stays until nobody looks at it.
         shutil.rmtree(own, ignore_errors=True)

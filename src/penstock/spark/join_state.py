@@ -15,8 +15,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from penstock.core.errors import PositionError, UsageError
+from penstock.core.joins.blocks import unpack_differences
 from penstock.core.joins.rows import decode_stored
-from penstock.spark.join_kernel import kernel_of, stateful_session
+from penstock.spark.join_kernel import kernel_of, run_blocks, stateful_session
+from penstock.wiring.join_states import committed_batches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,16 +73,15 @@ class StoredRow:
 
 
 class JoinStateReader:
-    """Reads one checkpoint as it is at the end of the newest micro-batch that Spark has committed."""
+    """Reads one checkpoint as it is at the end of a micro-batch."""
 
-    def __init__(self, session: SparkSession, checkpoint: Path) -> None:
-        """Find that micro-batch. Raises UsageError where there is no state."""
-        commits = checkpoint / "commits"
-        batches = [int(each.name) for each in commits.iterdir() if each.name.isdigit()] if commits.is_dir() else []
-        if not batches:
+    def __init__(self, session: SparkSession, checkpoint: Path, batch: int | None = None) -> None:
+        """Read `batch`, or else the newest one that Spark has committed. Raises UsageError where there is none."""
+        batches = committed_batches(checkpoint)
+        if batch is None and not batches:
             message = f"there is no state in {checkpoint}"
             raise UsageError(message, "run the pipeline first: penstock run FILE")
-        self.batch = max(batches)
+        self.batch = max(batches) if batch is None else batch
         self._session = stateful_session(session)
         # Stores of state report to a part of Spark that comes with its manager of queries.
         self._streams = self._session.streams
@@ -124,6 +125,14 @@ class JoinStateReader:
             rows.append(StoredRow(number, row_key, values))
         return rows
 
+    def result(self, plan: JoinPlan, folder: Path) -> Sequence[pa.Table]:
+        """All joined rows, as differences from nothing, by way of files below `folder`. Raises as `contents`."""
+        try:
+            blocks = self._kernel("result", self._blobs(_ROWS_VARIABLE), len(plan.inputs), plan.optional)
+            return unpack_differences(run_blocks(blocks, folder), len(plan.inputs))
+        except PySparkException as error:
+            raise self._unread(error) from error
+
     def _blobs(self, variable: str) -> DataFrame:
         """The keys and values of a variable of the state: columns k and v."""
         reader = self._session.read.format("statestore").option("stateVarName", variable)
@@ -141,9 +150,9 @@ class JoinStateReader:
             found |= {name: operator for name in (_ROWS_VARIABLE, _KEYS_VARIABLE) if f'"{name}"' in str(properties)}
         return found
 
-    def _kernel(self, function: str, blobs: DataFrame, *arguments: bytearray) -> DataFrame:
+    def _kernel(self, function: str, blobs: DataFrame, *arguments: bytearray | int) -> DataFrame:
         found = getattr(kernel_of(self._session), function)(blobs._jdf, *arguments)  # noqa: SLF001 - PySpark has no other way to Java
-        return DataFrame(found, self._session)
+        return DataFrame(found.toDF(), self._session)
 
     def _unread(self, error: PySparkException) -> PositionError:
         message = f"the state of {self._checkpoint} at micro-batch {self.batch} cannot be read: {error}"

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from penstock.jobs.link import JoinWork, MessageWork, PlannedWork
+from penstock.jobs.link import JoinWork, MessageWork, PlannedWork, RebuildWork
 from penstock.jobs.message_following import follow_messages, read_messages
 from penstock.spark.finisher import Finisher
-from penstock.spark.join_query import JoinFinisher, start_join_query
+from penstock.spark.join_query import (
+    BuildingFinisher,
+    JoinFinisher,
+    is_built,
+    start_building_query,
+    start_join_query,
+    switch_states,
+)
 from penstock.spark.planned_rounds import PlannedRounds
 from penstock.spark.queries import FollowingQuery, start_link_query
 from penstock.spark.stopping import Stopping
@@ -33,11 +41,12 @@ class LinkQuery:
         self._spec = spec
         self._link = link
         self._halted = halted
-        self._finisher: Finisher | JoinFinisher | None = None
+        self._finisher: Finisher | JoinFinisher | BuildingFinisher | None = None
+        self.goes_on = False
 
     def start(self, place: QueryPlace) -> StreamingQuery:
         """See `Supervised`."""
-        self._finisher = None
+        self._finisher, self.goes_on = None, False
         match self._link.open():
             case PlannedWork() as work:
                 return self._start_planned(place, work)
@@ -46,6 +55,8 @@ class LinkQuery:
             case JoinWork() as work:
                 self._finisher = finisher = JoinFinisher(work)
                 return start_join_query(place, self._spec, work, finisher)
+            case RebuildWork() as work:
+                return self._start_rebuild(place, work)
             case work:
                 assert_never(work)
 
@@ -61,6 +72,14 @@ class LinkQuery:
         stopping = Stopping(self._halted)
         self._finisher = Finisher(PlannedRounds(place, work, stopping))
         return FollowingQuery(start_link_query(place, self.name, self._finisher), stopping)
+
+    def _start_rebuild(self, place: QueryPlace, work: RebuildWork) -> StreamingQuery:
+        self.goes_on = True
+        if not is_built(work):
+            self._finisher = building = BuildingFinisher(work)
+            return start_building_query(place, self._spec, work, building)
+        self._finisher = switching = Finisher(lambda _: switch_states(place.session, work))
+        return start_link_query(replace(place, once=True), self.name, switching)
 
     def _start_messages(self, place: QueryPlace, work: MessageWork) -> StreamingQuery:
         stopping = Stopping(self._halted)

@@ -30,13 +30,27 @@ def settle_state(checkpoint: Path) -> None:
             try:
                 _settle(checkpoint, file)
             except OSError as error:
-                message = f"{file} cannot be read and written anew: {error.strerror or error}"
-                hint = f"let the user who runs Penstock write to {checkpoint} (`ls -l`), and see that its disk has room"
-                raise UnavailableError(message, hint) from error
+                raise _unavailable(checkpoint, file, error) from error
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 message = f"{file} is not as Spark writes it: {error}"
                 hint = f"remove {checkpoint}: the join is made again from its topics"
                 raise PositionError(message, hint) from error
+
+
+def settle_commit(checkpoint: Path, batch: int) -> None:
+    """Note that a micro-batch is done, where whoever published it was killed before Spark noted that.
+
+    Its state is written: what was published came of it. Spark reads no state of a micro-batch without that note.
+    Source: Spark's CommitLog, version 1. Raises as `settle_state`.
+    """
+    file = checkpoint / "commits" / str(batch)
+    if file.is_file():
+        return
+    try:
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+        _write(file, '{"nextBatchWatermarkMs":0}', "v1")
+    except OSError as error:
+        raise _unavailable(checkpoint, file, error) from error
 
 
 def _settle(checkpoint: Path, file: Path) -> None:
@@ -55,13 +69,23 @@ def _settle(checkpoint: Path, file: Path) -> None:
         store["stateSchemaFilePaths"] = paths
     # The sum of what was there before; Hadoop does without one.
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    _write(file, json.dumps(metadata, separators=(",", ":")), version)
+
+
+def _write(file: Path, text: str, version: str) -> None:
     part = file.with_name(f".{file.name}.part")
     with part.open("w", encoding="utf-8") as written:
-        written.write(f"{version}\n{json.dumps(metadata, separators=(',', ':'))}")
+        written.write(f"{version}\n{text}")
         written.flush()
         # Else a machine that goes down may leave an empty file.
         os.fsync(written.fileno())
     part.replace(file)
+
+
+def _unavailable(checkpoint: Path, file: Path, error: OSError) -> UnavailableError:
+    message = f"{file} cannot be read and written anew: {error.strerror or error}"
+    hint = f"let the user who runs Penstock write to {checkpoint} (`ls -l`), and see that its disk has room"
+    return UnavailableError(message, hint)
 
 
 def _here(checkpoint: Path, path: str) -> str:

@@ -66,6 +66,11 @@ class Supervised(Protocol):
         """Whether it reads something that no other link of the pipeline writes."""
         ...
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is to be started again when the query that was started last has ended by itself."""
+        ...
+
     def start(self, place: QueryPlace) -> StreamingQuery:
         """Open what the driver side needs and start the query."""
         ...
@@ -117,7 +122,14 @@ class _Runner:
     @property
     def done(self) -> bool:
         """Whether it ran to its end, which only happens when all is read once."""
-        return self.place.once and self.query is not None and self._error() is None and not self.query.isActive
+        return self.place.once and not self.link.goes_on and self._is_through()
+
+    def is_through_a_part(self) -> bool:
+        """Whether it ran to the end of a part of what there is to do."""
+        return self.link.goes_on and self._is_through()
+
+    def _is_through(self) -> bool:
+        return self.query is not None and not self.query.isActive and self._error() is None
 
     def failed(self) -> PenstockError | None:
         """Return what ended the query, if anything did."""
@@ -209,6 +221,8 @@ class Supervisor:
             failure = runner.failed()
             if failure is not None:
                 self._handle(runner, failure)
+            elif runner.is_through_a_part():
+                runner.stop()
 
     def _handle(self, runner: _Runner, error: PenstockError) -> None:
         runner.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -20,6 +19,14 @@ from penstock.links.joins.estimate import estimate_state
 from penstock.links.joins.publish import Announcement, JoinPublisher, JoinTarget
 from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.joins.resolve import resolve_join
+from penstock.wiring.join_states import (
+    checkpoint_of,
+    empty_checkpoint,
+    has_state,
+    keep_job,
+    later_steps,
+    planned_batches,
+)
 from penstock.wiring.open import (
     committed_position,
     failovers_topic,
@@ -30,7 +37,7 @@ from penstock.wiring.open import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from penstock.adapters.kafka.reader import TopicReader
@@ -38,12 +45,13 @@ if TYPE_CHECKING:
     from penstock.core.tables import ColumnType
     from penstock.links.joins.estimate import InputEstimate
     from penstock.links.joins.spec import JoinJob
+    from penstock.ports.publisher import Publisher
     from penstock.ports.registry import Registry
 
 _UPGRADE_ROW = 1 << 30
-_PUBLISHING_SECONDS = 900.0
-"""A micro-batch of many millions of differences is told in one transaction: the most that brokers grant by default."""
 """Announcements of upgrades stand behind so many rows of a micro-batch, more than one can have."""
+PUBLISHING_SECONDS = 900.0
+"""A micro-batch of many millions of differences is told in one transaction: the most that brokers grant by default."""
 
 
 NOT_MADE = -1
@@ -61,27 +69,33 @@ class OpenedJoin:
 
 def plan_of_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> JoinJob:
     """How a join is made now, of what was announced so far. Raises as `resolve_join`."""
-    return _plan(spec, name, _read(spec, log, name), registry)
+    return _plan(spec, name, read_join(spec, log, name), registry)
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class ReadJoin:
     """What Kafka has of a join: its position record, and the schema-change events of all tables."""
 
     record: JoinRecord | None
     announced: Sequence[SchemaChange]
 
 
-def _read(spec: PipelineSpec, log: TopicReader, name: str) -> _Read:
-    return _Read(read_join_record(spec, log, name), _announced(spec, log))
+def output_topics(announced: Sequence[SchemaChange], name: str) -> Sequence[str]:
+    """The topics of a join's output that readers were told of, the newest last."""
+    return [told.topic for told in announced if told.source == name]
 
 
-def _plan(spec: PipelineSpec, name: str, read: _Read, registry: Registry) -> JoinJob:
+def read_join(spec: PipelineSpec, log: TopicReader, name: str) -> ReadJoin:
+    """Read it."""
+    return ReadJoin(read_join_record(spec, log, name), _announced(spec, log))
+
+
+def _plan(spec: PipelineSpec, name: str, read: ReadJoin, registry: Registry) -> JoinJob:
     record = read.record
     # Without its state a join is made again, of what its inputs are now.
-    has_state = record is not None and _has_state(spec, name, record)
+    is_there = record is not None and has_state(spec, name, record)
     # A topic that is joined with itself is there once, and so is its schema.
-    pinned = dict(zip(record.ids, dict.fromkeys(record.schema_ids), strict=False)) if record and has_state else {}
+    pinned = dict(zip(record.ids, dict.fromkeys(record.schema_ids), strict=False)) if record and is_there else {}
     return resolve_join(spec.join(name), read.announced, registry.value_schema, schema_changes_topic(spec), pinned)
 
 
@@ -103,21 +117,13 @@ def plan_ahead(spec: PipelineSpec, name: str, log: TopicReader, registry: Regist
 
 def _require_next_steps(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> None:
     """Raise as `resolve_join` for what comes after a step, before the step makes anything."""
-    for later in _later_steps(spec, name):
+    for later in later_steps(spec, name):
         plan_ahead(spec, later, log, registry)
-
-
-def _later_steps(spec: PipelineSpec, name: str) -> Iterator[str]:
-    """The joins of the same file that read what `name` makes, one by way of the other."""
-    for join in spec.joins:
-        if join.step_before == name:
-            yield join.name
-            yield from _later_steps(spec, join.name)
 
 
 def _require_no_later_step(spec: PipelineSpec, name: str) -> None:
     """Raise UsageError if another step reads a join whose fields change: its state is of those that were before."""
-    for later in _later_steps(spec, name):
+    for later in later_steps(spec, name):
         message = f"the fields of {name} changed, and the state of the step {later} is of those before"
         raise UsageError(message, REBUILD)
 
@@ -141,13 +147,13 @@ class StandingJoin:
 
 def standing_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> StandingJoin:
     """What a join has come to. Raises UsageError before its first record, and what `plan_of_join` raises."""
-    read = _read(spec, log, name)
+    read = read_join(spec, log, name)
     job, record = _plan(spec, name, read, registry), read.record
     own = [told for told in read.announced if told.source == name]
     if record is None or not own:
         message = f"the join {name} has published nothing yet"
         raise UsageError(message, "run the pipeline first: penstock run FILE")
-    job, partitions = _with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
+    job, partitions = with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
     if record.digest != job.plan.digest:
         message = f"the file of the join {name} was changed, and nothing was published since"
         raise UsageError(message, "run the pipeline first: penstock run FILE; or put the file back as it was")
@@ -179,7 +185,7 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
     with ExitStack() as opened:
         log = opened.enter_context(closing(open_topic_log(spec)))
         registry = opened.enter_context(closing(open_registry(spec)))
-        read = _read(spec, log, name)
+        read = read_join(spec, log, name)
         record = read.record
         try:
             job = _plan(spec, name, read, registry)
@@ -189,24 +195,58 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
             if may_wait:
                 raise UnavailableError(error.message, error.hint) from error
             raise
-        job, partitions = _with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
+        job, partitions = with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
         next_record, announcement = _next_record(spec, job, epoch, record)
         if record is not None and announcement is not None and announcement.kind is SchemaChangeKind.SCHEMA:
             _require_no_later_step(spec, name)
-        if next_record.batch == NO_BATCH and not _offsets(checkpoint_of(spec, name, next_record.generation)):
-            _require_whole(log, job, partitions)
-        target = registry.register(name, job.plan.output)
-        publisher = open_publisher(spec, name, epoch, _PUBLISHING_SECONDS, log)
+        checkpoint = checkpoint_of(spec, name, next_record.generation)
+        begins = record is None or next_record.generation != record.generation
+        if begins or (next_record.batch == NO_BATCH and not planned_batches(checkpoint)):
+            require_whole(log, job, partitions)
+        publisher = open_join_publisher(spec, name, epoch, log)
         failed = opened.enter_context(ExitStack())
         failed.callback(publisher.close)
-        letters = letters_topic(spec.pipeline, name)
-        publisher.create_topics([target.topic, schema_changes_topic(spec), letters])
-        shape = log.shapes([target.topic])[target.topic]
-        made = JoinTarget(name, job.plan, target, shape[1], schema_changes_topic(spec), letters)
-        checkpoint = checkpoint_of(spec, name, next_record.generation)
+        made = register_output(spec, job, publisher, log, registry, read.announced)
+        told = output_topics(read.announced, name)
+        if record is not None and announcement is None and made.registered.topic not in told[-1:]:
+            next_record, announcement = _upgraded(next_record)
+        if begins:
+            empty_checkpoint(checkpoint)
         result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, announcement), checkpoint)
+        keep_job(checkpoint, job)
         failed.pop_all()
         return result
+
+
+def open_join_publisher(spec: PipelineSpec, name: str, epoch: int, log: TopicReader) -> Publisher:
+    """Fence everybody else who publishes for a join, and see to the topics that all joins have."""
+    publisher = open_publisher(spec, name, epoch, PUBLISHING_SECONDS, log)
+    try:
+        publisher.create_topics([schema_changes_topic(spec), letters_topic(spec.pipeline, name)])
+    except BaseException:
+        publisher.close()
+        raise
+    return publisher
+
+
+def register_output(
+    spec: PipelineSpec,
+    job: JoinJob,
+    publisher: Publisher,
+    log: TopicReader,
+    registry: Registry,
+    announced: Sequence[SchemaChange],
+) -> JoinTarget:
+    """Register what a join makes, and see to its topic: what is published from now on has to be announced with it."""
+    registered = registry.register(job.name, job.plan.output)
+    outputs = output_topics(announced, job.name)
+    if outputs and registered.topic not in outputs:
+        # The registry's newest one may be of a shape that came to nothing, and nobody was told of.
+        registered = replace(registered, follows=outputs[-1])
+    publisher.create_topics([registered.topic])
+    _, partitions = log.shapes([registered.topic])[registered.topic]
+    letters = letters_topic(spec.pipeline, job.name)
+    return JoinTarget(job.name, job.plan, registered, partitions, schema_changes_topic(spec), letters)
 
 
 def estimate_of_join(log: TopicReader, registry: Registry, job: JoinJob) -> Sequence[InputEstimate]:
@@ -219,11 +259,6 @@ def estimate_of_join(log: TopicReader, registry: Registry, job: JoinJob) -> Sequ
 def forgetful_inputs(log: TopicReader, job: JoinJob) -> Sequence[str]:
     """The topics of a join from which it could not be made again for ever. Raises UnavailableError."""
     return forgetful_topics(log.admin, {stream.topic for stream in job.streams})
-
-
-def checkpoint_of(spec: PipelineSpec, name: str, generation: int) -> Path:
-    """Where a state of a join is kept. Unlike other links' checkpoints it is needed."""
-    return spec.home / "joins" / name / str(generation)
 
 
 def read_join_record(spec: PipelineSpec, log: TopicReader, name: str) -> JoinRecord | None:
@@ -242,31 +277,30 @@ def _next_record(
     fresh = JoinRecord(epoch, 1, NO_BATCH, digest, schema_ids, ids=ids, made=made)
     if record is None:
         return fresh, Announcement(SchemaChangeKind.SCHEMA, (1, 0, 0))
-    if _has_state(spec, job.name, record) and not (record.batch == NO_BATCH and record.digest != digest):
+    if has_state(spec, job.name, record) and not (record.batch == NO_BATCH and record.digest != digest):
         going_on = replace(record, epoch=epoch, digest=digest, made=made)
         if record.digest == digest:
             return going_on, None
         if record.made is None:
             message = f"the file of the join {job.name} was changed, and its state is of an older release"
             raise UsageError(message, REBUILD)
-        # Behind all rows of the newest micro-batch, and before those of the next one.
-        order = (record.generation, record.batch + 1, _UPGRADE_ROW + record.upgrades)
-        announced = Announcement(SchemaChangeKind.SCHEMA, order, column_renames(job.plan, record.made))
-        return replace(going_on, upgrades=record.upgrades + 1), announced
+        return _upgraded(going_on, column_renames(job.plan, record.made))
     # The state is lost, or older than the output: it is made again from the topics.
     generation = record.generation + 1
     kind = SchemaChangeKind.TRUNCATE if record.digest == digest else SchemaChangeKind.CREATE
     return replace(fresh, generation=generation), Announcement(kind, (generation, 0, 0))
 
 
-def _has_state(spec: PipelineSpec, name: str, record: JoinRecord) -> bool:
-    """Whether the state that a record is of is there, or was not begun."""
-    return record.batch == NO_BATCH or record.batch in _offsets(checkpoint_of(spec, name, record.generation))
+def _upgraded(record: JoinRecord, renames: tuple[tuple[str, str], ...] = ()) -> tuple[JoinRecord, Announcement]:
+    """The record of an output that goes on with another schema, or in another topic, and what is announced with it."""
+    # Behind all rows of the newest micro-batch, and before those of the next one.
+    order = (record.generation, record.batch + 1, _UPGRADE_ROW + record.upgrades)
+    return replace(record, upgrades=record.upgrades + 1), Announcement(SchemaChangeKind.SCHEMA, order, renames)
 
 
 def _on_its_state(spec: PipelineSpec, job: JoinJob, record: JoinRecord | None, registry: Registry) -> JoinJob:
     """The join on the state that it has, which may keep more than its file asks for. Raises as `fit_plan`."""
-    if record is None or record.batch == NO_BATCH or not _has_state(spec, job.name, record):
+    if record is None or record.batch == NO_BATCH or not has_state(spec, job.name, record):
         return job
     if list(record.ids) != list(dict.fromkeys(stream.topic for stream in job.streams)):
         message = f"the inputs of the join {job.name} are others, or in another order, than those its state is of"
@@ -277,37 +311,14 @@ def _on_its_state(spec: PipelineSpec, job: JoinJob, record: JoinRecord | None, r
     return replace(job, plan=fit_plan(job.plan, tables, record.made))
 
 
-def remove_state(spec: PipelineSpec, name: str) -> None:
-    """Remove all states of a join and of the steps that read it, so that the next run makes them again.
-
-    Whoever calls holds the leader's lock.
-    """
-    for each in (name, *_later_steps(spec, name)):
-        shutil.rmtree(spec.home / "joins" / each, ignore_errors=True)
-
-
-def _offsets(checkpoint: Path) -> set[int]:
-    """The micro-batches that Spark has written down in a checkpoint, the newest ones."""
-    folder = checkpoint / "offsets"
-    return {int(file.name) for file in folder.iterdir() if file.name.isdigit()} if folder.is_dir() else set()
-
-
-def forget_older_states(spec: PipelineSpec, name: str, generation: int) -> None:
-    """Delete the states that were there before this one."""
-    folder = spec.home / "joins" / name
-    for each in folder.iterdir() if folder.is_dir() else ():
-        if each.name.isdigit() and int(each.name) < generation:
-            shutil.rmtree(each, ignore_errors=True)
-
-
 def _announced(spec: PipelineSpec, log: TopicReader) -> list[SchemaChange]:
     topic = schema_changes_topic(spec)
     end = log.ends([(topic, 0)]).get((topic, 0), 0)
     return [read_schema_change(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]
 
 
-def _with_topics(
-    spec: PipelineSpec, log: TopicReader, job: JoinJob, read: _Read
+def with_topics(
+    spec: PipelineSpec, log: TopicReader, job: JoinJob, read: ReadJoin
 ) -> tuple[JoinJob, Sequence[tuple[str, int]]]:
     """Add what the brokers know of the inputs' topics, and return their partitions, too."""
     shapes = log.shapes([stream.topic for stream in job.streams])
@@ -332,7 +343,7 @@ def _with_topics(
     return replace(job, streams=tuple(streams)), partitions
 
 
-def _require_whole(log: TopicReader, job: JoinJob, partitions: Sequence[tuple[str, int]]) -> None:
+def require_whole(log: TopicReader, job: JoinJob, partitions: Sequence[tuple[str, int]]) -> None:
     """Raise UsageError unless every message of the inputs is there: without the first ones rows are missing."""
     begins: Mapping[tuple[str, int], int] = log.begins(partitions)
     for (topic, partition), offset in begins.items():

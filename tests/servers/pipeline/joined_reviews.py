@@ -63,12 +63,35 @@ def join_in_source(connection: pymysql.Connection) -> list[tuple[object, ...]]:
         return [tuple(row) for row in cursor.fetchall()]
 
 
-class Workload:
-    """Changes of reviews and businesses, one after the other, while a `with` block lasts."""
+def change_reviews(rng: Random) -> str:
+    """Some change of reviews and businesses."""
+    business, review = rng.randrange(30), rng.randrange(300)
+    biz_id = rng.choice(["NULL", *map(str, range(35))])
+    return rng.choice(
+        [
+            f"REPLACE INTO user_review VALUES ({review}, {biz_id}, {rng.randrange(10)} / 2, 'text')",
+            f"UPDATE user_review SET biz_id = {biz_id} WHERE review_id BETWEEN {review} AND {review + 5}",
+            f"UPDATE IGNORE user_review SET review_id = {review} WHERE review_id = {rng.randrange(300)}",
+            f"DELETE FROM user_review WHERE review_id = {review}",
+            f"INSERT IGNORE INTO business VALUES ({business}, 'a', 'city {rng.randrange(5)}')",
+            f"UPDATE business SET city = 'city {rng.randrange(9)}' WHERE business_id = {business}",
+            f"DELETE FROM business WHERE business_id = {business} AND {rng.randrange(3)} = 0",
+        ]
+    )
 
-    def __init__(self, connect: Callable[[], pymysql.Connection], seed: int) -> None:
-        """Choose what to do by `seed`."""
+
+class Workload:
+    """Changes of the source, one after the other, while a `with` block lasts."""
+
+    def __init__(
+        self,
+        connect: Callable[[], pymysql.Connection],
+        seed: int,
+        statement: Callable[[Random], str] = change_reviews,
+    ) -> None:
+        """Choose by `seed` which `statement` comes next."""
         self._connect = connect
+        self._statement = statement
         self._rng = Random(seed)  # noqa: S311 - what it makes is no secret
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -85,23 +108,8 @@ class Workload:
     def _run(self) -> None:
         with closing(self._connect()) as connection, connection.cursor() as cursor:
             while not self._stop.wait(0.005):
-                cursor.execute(self._statement())
+                cursor.execute(self._statement(self._rng))
                 self.changes += 1
-
-    def _statement(self) -> str:
-        rng, business, review = self._rng, self._rng.randrange(30), self._rng.randrange(300)
-        biz_id = rng.choice(["NULL", *map(str, range(35))])
-        return rng.choice(
-            [
-                f"REPLACE INTO user_review VALUES ({review}, {biz_id}, {rng.randrange(10)} / 2, 'text')",
-                f"UPDATE user_review SET biz_id = {biz_id} WHERE review_id BETWEEN {review} AND {review + 5}",
-                f"UPDATE IGNORE user_review SET review_id = {review} WHERE review_id = {rng.randrange(300)}",
-                f"DELETE FROM user_review WHERE review_id = {review}",
-                f"INSERT IGNORE INTO business VALUES ({business}, 'a', 'city {rng.randrange(5)}')",
-                f"UPDATE business SET city = 'city {rng.randrange(9)}' WHERE business_id = {business}",
-                f"DELETE FROM business WHERE business_id = {business} AND {rng.randrange(3)} = 0",
-            ]
-        )
 
 
 def fold(changes: Sequence[tuple[str, Mapping[str, object] | None, Mapping[str, object] | None]]) -> list[object]:

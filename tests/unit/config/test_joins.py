@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from penstock.config.join_steps import steps_of
 from penstock.config.load import load_join, parse
 from penstock.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EXAMPLE = """\
 join:
@@ -199,3 +197,18 @@ def test_a_step_has_a_name_that_no_other_join_has(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match='another join is called "reviews_step1" too'):
         parse(pipeline, "shop.yaml", tmp_path)
+
+
+def test_the_example_of_the_docs_is_two_joins() -> None:
+    (example,) = (Path(__file__).parents[3] / "docs" / "examples").glob("*.yaml")
+
+    assert [step.name for step in steps_of(load_join(example))] == ["account_step1", "account"]
+
+
+@pytest.mark.parametrize("parallelism", [0, 65, "4"])
+def test_a_parallelism_that_no_state_can_have_is_refused(tmp_path: Path, parallelism: object) -> None:
+    file = tmp_path / "join.yaml"
+    file.write_text(f"{EXAMPLE}parallelism: {parallelism!r}\n")
+
+    with pytest.raises(ConfigError, match="parallelism"):
+        load_join(file)

@@ -190,6 +190,11 @@ class Streams:
         self.rng.shuffle(events)
         return events
 
+    def everything(self) -> list[pa.RecordBatch]:
+        """The events of all that was read so far, by the plan of now."""
+        events = [event for messages in self.read.values() for event in self._events(messages)]
+        return events + [truncate_event(index, offset, order_of(place)) for index, offset, place in self.heard]
+
     def _events(self, messages: list[Message]) -> list[pa.RecordBatch]:
         return [self._event(each) for each in messages]
 

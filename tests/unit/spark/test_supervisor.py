@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Barrier
 from typing import TYPE_CHECKING, cast
@@ -81,6 +82,7 @@ class _Target:
     away: int
     starts: int = 0
     brings_changes_in: bool = False
+    goes_on: bool = False
 
     def start(self, _place: QueryPlace) -> StreamingQuery:
         self.starts += 1
@@ -144,6 +146,7 @@ class _Source:
 
     name: str
     brings_changes_in: bool = True
+    goes_on: bool = False
 
     def start(self, _place: QueryPlace) -> StreamingQuery:
         message = f"the log of {self.name} was purged"
@@ -164,6 +167,7 @@ class _Carrier:
     starts: list[bool] = field(default_factory=list)
     away_at_the_end: bool = False
     brings_changes_in: bool = False
+    goes_on: bool = False
 
     def start(self, place: QueryPlace) -> StreamingQuery:
         self.starts.append(place.once)
@@ -246,6 +250,7 @@ class _Taken:
     ends: list[type[PenstockError]]
     starts: int = 0
     brings_changes_in: bool = True
+    goes_on: bool = False
 
     def start(self, _place: QueryPlace) -> StreamingQuery:
         self.starts += 1
@@ -278,3 +283,40 @@ def test_a_run_ends_when_another_instance_takes_over(place: QueryPlace, ends: li
         Supervisor([link, other], place, _Until(lambda: link.starts > 20), {}).run()
 
     assert link.starts <= 4
+
+
+@dataclass
+class _InParts:
+    """A link that has two queries, which end by themselves, ahead of the one that it is for."""
+
+    name: str
+    starts: int = 0
+    brings_changes_in: bool = False
+
+    @property
+    def goes_on(self) -> bool:
+        return self.starts < 3
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        self.starts += 1
+        query = _Query()
+        query.isActive = self.starts == 3 and not place.once
+        return cast("StreamingQuery", query)
+
+    def failure(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_link_with_parts_to_do_first_is_started_again_after_each(place: QueryPlace, *, once: bool) -> None:
+    link = _InParts("joined")
+    looks = iter(range(20))
+    runner = Supervisor([link], replace(place, once=once), _Until(lambda: next(looks, None) is None), {})
+
+    with nullcontext() if once else pytest.raises(KeyboardInterrupt):
+        runner.run()
+
+    assert link.starts == 3

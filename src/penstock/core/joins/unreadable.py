@@ -15,7 +15,7 @@ Block: TypeAlias = "bytes | memoryview"
 BUCKET: Final = -1
 """The bucket of their blocks, which the kernel gives back as they are."""
 
-_MARK: Final = (-1).to_bytes(4, "little", signed=True)
+MARK: Final = (-1).to_bytes(4, "little", signed=True)
 """Stands where a block of differences has its count."""
 
 
@@ -33,7 +33,7 @@ class Unreadable:
 def pack_unreadable(messages: Sequence[Unreadable]) -> bytes:
     """One block for messages."""
     said = [[m.topic, m.partition, m.offset, base64.b64encode(m.value).decode(), m.reason] for m in messages]
-    return _MARK + json.dumps(said).encode()
+    return MARK + json.dumps(said).encode()
 
 
 def split_blocks(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Unreadable]]:
@@ -41,8 +41,8 @@ def split_blocks(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Unr
     messages = [
         Unreadable(topic, partition, offset, base64.b64decode(value), reason)
         for block in blocks
-        if block[:4] == _MARK
+        if block[:4] == MARK
         for topic, partition, offset, value, reason in json.loads(bytes(block[4:]))
     ]
-    differences = [block for block in blocks if block[:4] != _MARK]
+    differences = [block for block in blocks if block[:4] != MARK]
     return differences, sorted(messages, key=lambda each: (each.topic, each.partition, each.offset))

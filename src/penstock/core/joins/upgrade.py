@@ -7,6 +7,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.avro.schemas import table_schema, value_schema
+from penstock.core.avro_types import parse_avro
+from penstock.core.compatibility import mutual_problems
 from penstock.core.errors import UsageError
 from penstock.core.tables import TableSchema
 
@@ -98,6 +101,15 @@ def fit_plan(plan: JoinPlan, tables: Sequence[TableSchema], made: MadeJoin) -> J
         inputs.append(replace(given, stored=TableSchema(given.stored.table, columns, ())))
     origins = tuple((index, made.stored[index].index(column)) for _, index, column in fresh.fields)
     return replace(plan, inputs=tuple(inputs), origins=origins)
+
+
+def stays_in_topic(output: TableSchema, before: Sequence[str]) -> bool:
+    """Whether an output may go on in the topic that has messages of the schemas `before` (JSON texts).
+
+    The registry decides so, too: each schema reads what the others wrote, exactly, and the key is the same.
+    """
+    new = parse_avro(value_schema(output))
+    return all(table_schema(text).key == output.key and not mutual_problems(new, parse_avro(text)) for text in before)
 
 
 def column_renames(plan: JoinPlan, made: MadeJoin) -> tuple[tuple[str, str], ...]:

@@ -218,6 +218,19 @@ final class Group {
     return new Changes(changed, same);
   }
 
+  /** All joined rows, as what comes where nothing was. */
+  Changes everything() {
+    int n = sides.length;
+    List<Changes.Slot>[] changed = Changes.lists(n), same = Changes.lists(n);
+    for (int p = 0; p < sides[0].pages; p++)
+      for (Cell cell : page(sides[0], p).values()) changed[0].add(new Changes.Slot(null, cell.row));
+    for (int i = 1; i < n; i++) {
+      addSame(sides[i], same[i]);
+      if (sides[i].rows == 0 && (optional >> i & 1) != 0) same[i].add(Changes.Slot.missing(true, true));
+    }
+    return new Changes(changed, same);
+  }
+
   private void addSame(Side s, List<Changes.Slot> to) {
     for (int p = 0; p < s.pages; p++)
       for (var e : page(s, p).entrySet()) {

@@ -63,6 +63,13 @@ public final class Kernel {
     return blobs.flatMap(Contents.rows(joinKey), Encoders.row(Contents.ROWS));
   }
 
+  /** All joined rows of a state, as blocks (see Result). `blobs` has its keys and values. */
+  public static Dataset<byte[]> result(Dataset<Row> blobs, int inputs, int optional) {
+    Dataset<Row> byKey = blobs.filter("length(k) >= 5").selectExpr("substring(k, 1, length(k) - 5) AS j", "k", "v");
+    // All blobs of a join key are in one partition of the state.
+    return byKey.sortWithinPartitions("j").mapPartitions(new Result(inputs, optional), Encoders.BINARY());
+  }
+
   private static KeyValueGroupedDataset<Integer, Row> grouped(Dataset<Row> blocks) {
     Encoder<Row> row = Encoders.row(blocks.schema());
     return blocks.groupBy("bucket").as(Encoders.INT(), row);

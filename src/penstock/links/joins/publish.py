@@ -16,6 +16,7 @@ from penstock.core.joins.changes import changes_in_parts
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.spolts.raw import Letter, RawMessage
 from penstock.links.joins.decode import require_few
+from penstock.links.joins.record import NO_BATCH
 from penstock.links.spolts.publish import letter_messages
 
 if TYPE_CHECKING:
@@ -58,21 +59,73 @@ class Announcement:
     renames: tuple[tuple[str, str], ...] = ()
 
 
-class JoinPublisher:
+class JoinLetters:
+    """The end of a join whose output stays as it is: it alone publishes for it, and only what cannot be read."""
+
+    def __init__(self, publisher: Publisher, name: str, letters_topic: str, record: JoinRecord) -> None:
+        """Go on from `record` of the join called `name`."""
+        self.publisher = publisher
+        self._name = name
+        self._letters_topic = letters_topic
+        self.record = record
+
+    def claim(self) -> None:
+        """Commit the record as it is: of two instances, the older one that wakes sees that it is."""
+        self._commit([], [], self.record)
+
+    def set_aside(self, unreadable: Sequence[Unreadable]) -> None:
+        """Commit messages of the inputs that cannot be read, and nothing else."""
+        require_few(unreadable)
+        self.record = replace(self.record, letters=self.record.letters + len(unreadable))
+        self._commit([], self._letters(unreadable), self.record)
+
+    def go_over(self, target: JoinTarget) -> JoinPublisher:
+        """Publish the output, too, from now on."""
+        return JoinPublisher(self.publisher, target, self.record, None)
+
+    def close(self) -> None:
+        """Let go of Kafka."""
+        self.publisher.close()
+
+    def _commit(self, rows: Iterable[Messages], others: Sequence[Messages], record: JoinRecord) -> int:
+        """Commit all of them with the record; return how many rows there were."""
+        count = 0
+
+        def counted() -> Iterator[Messages]:
+            nonlocal count
+            for messages in rows:
+                count += len(messages)
+                yield messages
+
+        self.publisher.publish(chain(counted(), others), record.to_mapping)
+        self.publisher.settle()
+        return count
+
+    def _letters(self, unreadable: Sequence[Unreadable]) -> Sequence[Messages]:
+        now_ms = _now_ms()
+        raws = [RawMessage(each.topic, each.partition, each.offset, 0, None, each.value) for each in unreadable]
+        letters = [Letter(raw, self._name, each.reason, now_ms) for raw, each in zip(raws, unreadable, strict=True)]
+        return letter_messages(self._letters_topic, letters)
+
+
+class JoinPublisher(JoinLetters):
     """A join's end: it alone publishes for it."""
 
     def __init__(
         self, publisher: Publisher, target: JoinTarget, record: JoinRecord, announcement: Announcement | None
     ) -> None:
         """Go on from `record`: as it was committed before, or beginning with an announcement."""
-        self._publisher = publisher
+        super().__init__(publisher, target.name, target.letters_topic, record)
         self._target = target
-        self.record = record
         if announcement is not None:
             self._announce(announcement)
 
     def _announce(self, announcement: Announcement) -> None:
-        registered, record = self._target.registered, self.record
+        self.publisher.publish([self._told(announcement)], self.record.to_mapping)
+        self.publisher.settle()
+
+    def _told(self, announcement: Announcement) -> Messages:
+        registered = self._target.registered
         schema_change = SchemaChange(
             source=self._target.name,
             table=self._target.plan.output.table,
@@ -83,13 +136,11 @@ class JoinPublisher:
             partitions=self._target.partitions,
             order=announcement.order,
             kind=announcement.kind,
-            file=_file(record.generation),
+            file=_file(self.record.generation),
             timestamp_ms=_now_ms(),
             column_renames=announcement.renames,
         )
-        told = Messages(self._target.schemas_topic, [None], [schema_change.to_json()], [0])
-        self._publisher.publish([told], record.to_mapping)
-        self._publisher.settle()
+        return Messages(self._target.schemas_topic, [None], [schema_change.to_json()], [0])
 
     def has(self, batch: int) -> bool:
         """Whether a micro-batch is published already."""
@@ -110,30 +161,24 @@ class JoinPublisher:
         changes = changes_in_parts(self._target.plan, differences, _PART_BYTES)
         letters = self.record.letters + len(unreadable)
         record = replace(self.record, batch=batch, places=dict(places), letters=letters)
-        count = 0
-
-        def counted() -> Iterator[Messages]:
-            nonlocal count
-            for messages in self._messages(changes, batch):
-                count += len(messages)
-                yield messages
-
-        self._publisher.publish(chain(counted(), self._letters(unreadable)), record.to_mapping)
-        self._publisher.settle()
+        count = self._commit(self._messages(changes, batch), self._letters(unreadable), record)
         self.record = record
         return count
 
-    def close(self) -> None:
-        """Let go of Kafka."""
-        self._publisher.close()
+    def switch(self, record: JoinRecord, announcement: Announcement | None, changes: Iterable[OutputRows]) -> int:
+        """Go over to another state, of which `record` is: commit what is announced and `changes`; return how many.
 
-    def _letters(self, unreadable: Sequence[Unreadable]) -> Sequence[Messages]:
-        now_ms = _now_ms()
-        raws = [RawMessage(each.topic, each.partition, each.offset, 0, None, each.value) for each in unreadable]
-        letters = [
-            Letter(raw, self._target.name, each.reason, now_ms) for raw, each in zip(raws, unreadable, strict=True)
-        ]
-        return letter_messages(self._target.letters_topic, letters)
+        A table that is made anew is announced before its rows: who reads topics may see the rows of
+        one transaction before what else is in it.
+        """
+        record = replace(record, letters=self.record.letters)
+        if announcement is not None and announcement.kind is not SchemaChangeKind.SCHEMA:
+            self.record = replace(record, batch=NO_BATCH, places={})
+            self._announce(announcement)
+            announcement = None
+        self.record = record
+        told = [] if announcement is None else [self._told(announcement)]
+        return self._commit(self._messages(changes, record.batch), told, record)
 
     def _messages(self, changes: Iterable[OutputRows], batch: int) -> Iterator[Messages]:
         registered, schema = self._target.registered, self._target.plan.output

@@ -20,7 +20,8 @@ class JoinRecord:
     `batch` is its number in the state's checkpoint, NO_BATCH before the first one,
     and `places` what of every (topic, partition) is in: the first offset that is not.
     `generation` counts the states that this output was made from: the rows of one are
-    all there are, whatever was before. `digest` is the plan's, `schema_ids` those that
+    all there are, whatever was before, but where it `follows` so many others whose rows
+    stay until it publishes them anew. `digest` is the plan's, `schema_ids` those that
     it was made of, `ids` what tells each input from others of its name (KIP-516).
     `made` is what the state keeps and the output shows of it, which `upgrades` changes
     of the file have changed in this generation.
@@ -37,6 +38,7 @@ class JoinRecord:
     made: MadeJoin | None = None
     upgrades: int = 0
     letters: int = 0
+    follows: int = 0
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -51,6 +53,7 @@ class JoinRecord:
             "made": None if self.made is None else self.made.to_mapping(),
             "upgrades": self.upgrades,
             "letters": self.letters,
+            "follows": self.follows,
         }
 
     @classmethod
@@ -73,4 +76,5 @@ class JoinRecord:
             made=MadeJoin.from_mapping(made) if isinstance(made, dict) else None,
             upgrades=int(str(record.get("upgrades", 0))),
             letters=int(str(record.get("letters", 0))),
+            follows=int(str(record.get("follows", 0))),
         )

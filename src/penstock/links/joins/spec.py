@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from penstock.core.joins.plan import JoinPlan
     from penstock.core.tables import TableId
 
@@ -39,3 +42,13 @@ class JoinJob:
     def topics(self) -> tuple[str, ...]:
         """Every topic that it reads."""
         return tuple(sorted({self.schemas_topic, *(stream.topic for stream in self.streams)}))
+
+
+@dataclass(frozen=True, slots=True)
+class StandingState:
+    """A state of a join: that of `job` in `checkpoint`, as micro-batch `batch` left it, which came to `places`."""
+
+    job: JoinJob
+    checkpoint: Path
+    batch: int
+    places: Mapping[tuple[str, int], int]

@@ -120,8 +120,8 @@ def _load_inputs(
 
 
 def _load_output(job: JoinJob, record: JoinRecord, topics: JoinTopics, scratch: Scratch) -> None:
-    """Load what the output's state of this generation has published up to the record."""
-    first: dict[Place, int] = {}
+    """Load what the output's state of this generation, and of those that it follows, has published up to the record."""
+    oldest, first = record.generation - record.follows, dict[Place, int]()
     for place, offsets, values in _stretches(topics, topics.output):
         ids = schema_ids(values)
         for schema_id in np.unique(ids).tolist():
@@ -129,7 +129,12 @@ def _load_output(job: JoinJob, record: JoinRecord, topics: JoinTopics, scratch: 
             decoded = decode_rows(table_schema(text), text, values.filter(pa.array(chosen)))
             generations = np.array([file_number(str(file)) for file in decoded.file.to_pylist()], np.int64)
             first[place] = min(int(generations.min()), first.get(place, record.generation))
-            counts = pa.array((generations == record.generation) & (decoded.pos <= record.batch + 1))
+            is_before = (generations >= oldest) & (generations < record.generation)
+            is_now = (generations == record.generation) & (decoded.pos <= record.batch + 1)
+            if not (is_before | is_now).any():
+                # Its table may have had another key.
+                continue
+            counts = pa.array(is_before | is_now)
             is_deleted: Any = pc.equal(decoded.op, pa.scalar(Op.DELETE.value))
             new_names = topics.renames.get(schema_id, {})
             renamed = decoded.rows.rename_columns([new_names.get(each, each) for each in decoded.rows.schema.names])
@@ -139,7 +144,7 @@ def _load_output(job: JoinJob, record: JoinRecord, topics: JoinTopics, scratch: 
             )
             scratch.add(batch_join.OUTPUT_TABLE, rows)
     for place, (begin, _) in topics.output.items():
-        if begin and first.get(place, record.generation) >= record.generation:
+        if begin and first.get(place, oldest) >= oldest:
             raise _incomplete(place, begin)
 
 

@@ -1,0 +1,140 @@
+"""The states of joins below a pipeline's home: where they are, whether they are there, and what they are of."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from penstock.core.errors import PositionError, UnavailableError
+from penstock.core.joins.upgrade import made_join
+from penstock.links.joins.kept_job import job_from_mapping, job_to_mapping
+from penstock.links.joins.record import NO_BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.links.joins.record import JoinRecord
+    from penstock.links.joins.spec import JoinJob
+
+_JOB_FILE = "penstock-join.json"
+
+
+def states_of(spec: PipelineSpec, name: str) -> Path:
+    """The folder that has all states of a join."""
+    return spec.home / "joins" / name
+
+
+def checkpoint_of(spec: PipelineSpec, name: str, generation: int) -> Path:
+    """Where a state of a join is kept. Unlike other links' checkpoints it is needed."""
+    return states_of(spec, name) / str(generation)
+
+
+def has_state(spec: PipelineSpec, name: str, record: JoinRecord) -> bool:
+    """Whether the state that a record is of is there, or was not begun.
+
+    A state of the same generation may be what is left of a rebuild that was taken back, or
+    of another instance: its micro-batches end elsewhere. Raises as `read_places`.
+    """
+    checkpoint = checkpoint_of(spec, name, record.generation)
+    if record.batch == NO_BATCH:
+        return not committed_batches(checkpoint)
+    try:
+        return read_places(checkpoint, record.batch) == record.places
+    except FileNotFoundError:
+        return False
+
+
+def planned_batches(checkpoint: Path) -> set[int]:
+    """The micro-batches that Spark has written down in a checkpoint, the newest ones."""
+    return _numbers(checkpoint / "offsets")
+
+
+def committed_batches(checkpoint: Path) -> set[int]:
+    """Those of them that are done."""
+    return _numbers(checkpoint / "commits")
+
+
+def read_places(checkpoint: Path, batch: int) -> Mapping[tuple[str, int], int]:
+    """Where a micro-batch ends in each partition, as Spark has written it down before it began it.
+
+    Source: Spark's OffsetSeqLog: a version, a line of metadata, and a line per source.
+    """
+    lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
+    try:
+        ends = json.loads(lines[-1])
+        return {(topic, int(partition)): int(end) for topic, each in ends.items() for partition, end in each.items()}
+    except (ValueError, AttributeError, IndexError) as error:
+        message = f"{checkpoint}/offsets/{batch} is not as Spark writes it: {error}"
+        raise PositionError(message, f"remove {checkpoint}: the join is made again from its topics") from error
+
+
+def _numbers(folder: Path) -> set[int]:
+    return {int(file.name) for file in folder.iterdir() if file.name.isdigit()} if folder.is_dir() else set()
+
+
+def forget_other_states(spec: PipelineSpec, name: str, generation: int) -> None:
+    """Delete the states that were there before this one, and what was begun and taken back."""
+    folder = states_of(spec, name)
+    for each in folder.iterdir() if folder.is_dir() else ():
+        if each.name.isdigit() and int(each.name) != generation:
+            shutil.rmtree(each, ignore_errors=True)
+
+
+def empty_checkpoint(checkpoint: Path) -> None:
+    """Have a state begin with nothing, whatever stands in its folder. Raises UnavailableError if that cannot go."""
+    try:
+        shutil.rmtree(checkpoint)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        message = f"{checkpoint}, which is no state of the join any more, cannot be removed: {error.strerror or error}"
+        raise UnavailableError(message, "let the user who runs Penstock write there (`ls -l`), or remove it") from error
+
+
+def remove_states(spec: PipelineSpec, name: str) -> None:
+    """Remove all states of a join and of the steps that read it, so that the next run makes them again.
+
+    Whoever calls holds the leader's lock.
+    """
+    for each in (name, *later_steps(spec, name)):
+        shutil.rmtree(states_of(spec, each), ignore_errors=True)
+
+
+def later_steps(spec: PipelineSpec, name: str) -> Iterator[str]:
+    """The joins of the same file that read what `name` makes, one by way of the other."""
+    for join in spec.joins:
+        if join.step_before == name:
+            yield join.name
+            yield from later_steps(spec, join.name)
+
+
+def keep_job(checkpoint: Path, job: JoinJob) -> None:
+    """Write beside a state what it is of, unless that is there."""
+    file, text = checkpoint / _JOB_FILE, json.dumps(job_to_mapping(job))
+    if file.is_file() and file.read_text(encoding="utf-8") == text:
+        return
+    write_whole(file, text)
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file that is there whole, or as it was, also if the machine goes down."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    with part.open("w", encoding="utf-8") as written:
+        written.write(text)
+        written.flush()
+        os.fsync(written.fileno())
+    part.replace(file)
+
+
+def kept_job(checkpoint: Path, record: JoinRecord) -> JoinJob | None:
+    """The join that a state is of; None where that is not known, as with what older releases have left."""
+    try:
+        job = job_from_mapping(json.loads((checkpoint / _JOB_FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return job if record.made == made_join(job.plan) else None

@@ -1,0 +1,82 @@
+"""States of joins: which one is that of the record, and who asks for another one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.config.test_joins import PIPELINE
+
+from penstock.config.load import parse
+from penstock.core.errors import UsageError
+from penstock.links.joins.record import JoinRecord
+from penstock.wiring.join_rebuild import ask_for_rebuild, take_back_rebuild
+from penstock.wiring.join_states import checkpoint_of, forget_other_states, has_state, states_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.config.specs import PipelineSpec
+
+STEP, LAST = "owners_step1", "owners"
+JOIN = """\
+join:
+  - {topic: shop.user_review, join_keys: [biz_id]}
+  - {topic: shop.business, join_keys: [business_id], aliases: [{from: business_id, to: biz_id}]}
+  - {topic: shop.owner, join_keys: [id], left_keys: [owner_id], aliases: [{from: id, to: owner_id}]}
+output: {namespace: example, source: owners, pkey: [review_id]}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> PipelineSpec:
+    (tmp_path / "business_review.yaml").write_text(JOIN)
+    return parse(PIPELINE + f"home: {tmp_path / 'home'}\n", "shop.yaml", tmp_path)
+
+
+def is_asked_for(spec: PipelineSpec) -> list[bool]:
+    """Whether the step, and what reads it, are to be made again."""
+    return [(states_of(spec, name) / "rebuild.json").is_file() for name in (STEP, LAST)]
+
+
+def test_a_state_that_ends_elsewhere_is_not_that_of_the_record(spec: PipelineSpec) -> None:
+    record = JoinRecord(1, 2, 41, "digest", (), {("reviews", 0): 70, ("shops", 1): 5})
+    offsets = checkpoint_of(spec, LAST, 2) / "offsets"
+    offsets.mkdir(parents=True)
+
+    assert not has_state(spec, LAST, record)
+    (offsets / "41").write_text("v1\n{}\n" + json.dumps({"reviews": {"0": 70}, "shops": {"1": 5}}))
+    assert has_state(spec, LAST, record)
+    (offsets / "41").write_text("v1\n{}\n" + json.dumps({"reviews": {"0": 70}, "shops": {"1": 6}}))
+    assert not has_state(spec, LAST, record)
+
+
+def test_only_the_state_of_the_record_stays(spec: PipelineSpec) -> None:
+    for generation in (1, 2, 3):
+        checkpoint_of(spec, LAST, generation).mkdir(parents=True)
+
+    forget_other_states(spec, LAST, 2)
+
+    assert [each.name for each in states_of(spec, LAST).iterdir()] == ["2"]
+
+
+def test_a_rebuild_that_is_asked_for_halfway_is_of_the_last_step(spec: PipelineSpec) -> None:
+    states_of(spec, STEP).parent.mkdir(parents=True)
+    states_of(spec, STEP).write_text("in the way")
+
+    with pytest.raises(FileExistsError):
+        ask_for_rebuild(spec, STEP)
+
+    assert is_asked_for(spec) == [False, True]
+
+
+def test_a_step_is_not_taken_back_without_the_one_that_it_reads(spec: PipelineSpec) -> None:
+    ask_for_rebuild(spec, STEP)
+
+    with pytest.raises(UsageError, match=f"{LAST} reads {STEP}, which is made again"):
+        take_back_rebuild(spec, LAST)
+
+    assert is_asked_for(spec) == [True, True]
+    take_back_rebuild(spec, STEP)
+    assert is_asked_for(spec) == [False, False]
