@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from psycopg import errors, sql
 
 from penstock.adapters.postgres.source.catalog import read_tables
-from penstock.core.errors import START_ANEW, UnfitServerError
+from penstock.core.errors import NEW_SLOT, UnfitServerError
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ def require_whole_publication(connection: psycopg.Connection, name: str) -> None
     ).fetchone()
     if row is None:
         message = f"the publication {name} is gone, and the log cannot be read without it"
-        raise UnfitServerError(message, f"what changed while it was missing cannot be read any more: {START_ANEW}")
+        raise UnfitServerError(message, f"what changed while it was missing cannot be read any more; {NEW_SLOT}")
     if not row[0]:
         message = f"the publication {name} leaves out some kinds of changes, so rows would not be as in the source"
         hint = f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate')"
-        raise UnfitServerError(message, f"{hint}; if the pipeline has run meanwhile, {START_ANEW}")
+        raise UnfitServerError(message, f"{hint}; if the pipeline has run meanwhile, {NEW_SLOT}")
 
 
 def ensure_publication(connection: psycopg.Connection, name: str) -> None:
