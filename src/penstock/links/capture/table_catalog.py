@@ -125,6 +125,9 @@ class TableCatalog:
     def register(self, schema: TableSchema, position: str) -> RegisteredTable:
         """Give the registry a table's schema. Raises TableStoppedError when a column cannot be carried."""
         _require_other_names(schema, position)
+        if not schema.columns:
+            reason = "it has no columns, so that its rows say nothing"
+            raise TableStoppedError(str(schema.table), "", position, reason, f"add a column, then {READ_AGAIN}")
         for column in schema.columns:
             if isinstance(column.type, UnsupportedType):
                 raise TableStoppedError(
