@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.postgres.source.catalog import read_next_oid
 from penstock.adapters.postgres.source.connection import connect_to_log, connected, explained
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from penstock.core.publication import CaptureRecord
     from penstock.core.tables import TableId
     from penstock.links.capture.open_capture import CaptureParts, OpenCapture
+
+
+_NO_TABLE: Final = 1 << 32
+"""Behind every OID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +109,11 @@ def take_new_slot(spec: PipelineSpec, source_name: str) -> SlotFound:
         parts = opened.enter_context(closing(open_parts(capture, publisher, log)))
         publisher.create_topics([failovers_topic(spec)])
         open_capture = resume_at(capture, parts, before)
-        after = _make_slot(source, server, before)
         keyed, keyless = _carried(parts)
+        _make_room(source, server)
         _ask_again(spec, source_name, keyed)
-        _stop_all(open_capture, (*keyed, *keyless), after)
+        _stop_all(open_capture, (*keyed, *keyless), before)
+        after = _make_slot(source, server, before)
         places = f"{before}, in timeline {before.server_timeline}", f"{after}, in timeline {after.server_timeline}"
         message = timeline_message(capture, log, after.timeline, places, identity)
         open_capture.move(after, identity, [message])
@@ -128,8 +133,8 @@ def _look(source: PostgresSourceSpec, server: PostgresServer) -> str:
         return read_identity(connection)
 
 
-def _make_slot(source: PostgresSourceSpec, server: PostgresServer, before: WalPosition) -> WalPosition:
-    """Make publication and slot, in place of a slot of ours; return where it begins, behind all that was before."""
+def _make_room(source: PostgresSourceSpec, server: PostgresServer) -> None:
+    """Make the publication if it is missing, and drop a slot of ours."""
     with connected(server) as connection:
         found = read_slot(connection, source.slot_name)
         if found is not None and is_foreign(found, server.database):
@@ -137,6 +142,10 @@ def _make_slot(source: PostgresSourceSpec, server: PostgresServer, before: WalPo
             raise UnfitServerError(message, ANOTHER_SLOT)
         ensure_publication(connection, source.publication_name)
     drop_slot(server, source.slot_name)
+
+
+def _make_slot(source: PostgresSourceSpec, server: PostgresServer, before: WalPosition) -> WalPosition:
+    """Make the slot; return where it begins, behind all that was before."""
     with closing(connect_to_log(server)) as log:
         with explained(server):
             timeline = read_timeline(log)
@@ -164,9 +173,15 @@ def _ask_again(spec: PipelineSpec, source_name: str, tables: Sequence[TableId]) 
             snapshots.add(new_snapshot(source_name, str(table), SnapshotOptions()))
 
 
-def _stop_all(capture: OpenCapture, tables: Sequence[TableId], after: WalPosition) -> None:
+def _stop_all(capture: OpenCapture, tables: Sequence[TableId], before: WalPosition) -> None:
+    """Commit, still at `before`, that no table goes on there, and that none is new from there on.
+
+    A server that was restored as a whole may give the new slot a first position ahead of `before`. Once its log has
+    come further than that, a start takes it for the server that was read; so the slot must not come first.
+    """
     for table in tables:
-        error = f"table {table} stopped at {capture.position}: its changes from there to {after} are in no log"
+        error = f"table {table} stopped at {before}: its changes from there to the new slot are in no log"
         hint = f"its rows are read again when the pipeline runs; else type: penstock snapshot FILE {table}"
-        capture.stopped[str(table)] = StoppedTable(str(capture.position), error, hint)
+        capture.stopped[str(table)] = StoppedTable(str(before), error, hint)
     capture.snapshots, capture.rereads = {}, {}
+    capture.advance(replace(before, tables_from=_NO_TABLE))
