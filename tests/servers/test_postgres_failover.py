@@ -55,7 +55,9 @@ def test_with_a_new_slot_all_tables_are_read_again_and_nothing_is_missing(
 ) -> None:
     log = "CREATE TABLE keyless (n int)"
     chain = make_postgres(_TABLE, log, "ALTER TABLE keyless REPLICA IDENTITY FULL", "INSERT INTO t VALUES (1), (2)")
+    chain.write("CREATE TABLE left_out (id int PRIMARY KEY)")
     chain.carry()
+    config = chain.file.read_text()
     before = chain.position()
     chain.write("INSERT INTO t VALUES (3, 'unread')", "DELETE FROM t WHERE id = 1", "INSERT INTO keyless VALUES (1)")
     drop_slot(source_server(chain.spec.sources[0]), _slot(chain))
@@ -65,6 +67,7 @@ def test_with_a_new_slot_all_tables_are_read_again_and_nothing_is_missing(
     with pytest.raises(LogPurgedError, match="no replication slot"):
         follow_slot(chain.spec, _source(chain))
 
+    chain.file.write_text(config.replace('["public.*"]', '["public.*", "!public.left_out"]'))
     slots = f"SELECT FROM pg_replication_slots WHERE slot_name = '{_slot(chain)}'"
     # The first commit of a capture says that it has taken over, the second that the tables have stopped.
     assert run_forked(_take, chain.file, crash_at="publish.sent:2") == -signal.SIGKILL
@@ -73,9 +76,10 @@ def test_with_a_new_slot_all_tables_are_read_again_and_nothing_is_missing(
     # If the slot began ahead of the position, a start would go on there.
     assert len(chain.source_rows(slots)) == 1
     assert (chain.position().order, chain.position().timeline) == (before.order, 0)
-    assert chain.stopped().keys() == {"public.t", "public.keyless"}
+    assert chain.stopped().keys() == {"public.t", "public.keyless", "public.left_out"}
     assert not chain.position().has_all_of(_OID_MAX)
     done = take_new_slot(chain.spec, _source(chain))
+    chain.file.write_text(config)
     chain.write("INSERT INTO t VALUES (4, 'behind the slot')", "UPDATE t SET v = 'b' WHERE id = 2")
     chain.carry()
     chain.write("INSERT INTO t VALUES (5, 'live')")
@@ -85,7 +89,7 @@ def test_with_a_new_slot_all_tables_are_read_again_and_nothing_is_missing(
     assert (done.after.timeline, chain.position().timeline) == (1, 1)
     source, warehouse = chain.both(_ALL)
     assert warehouse == source
-    assert chain.stopped().keys() == {"public.keyless"}
+    assert chain.stopped().keys() == {"public.keyless", "public.left_out"}
     assert {each.status for each in read_snapshots(chain.spec, ["public.t"])} == {Status.DONE}
 
 

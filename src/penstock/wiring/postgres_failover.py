@@ -112,7 +112,7 @@ def take_new_slot(spec: PipelineSpec, source_name: str) -> SlotFound:
         keyed, keyless = _carried(parts)
         _make_room(source, server)
         _ask_again(spec, source_name, keyed)
-        _stop_all(open_capture, (*keyed, *keyless), before)
+        _stop_all(open_capture, before)
         after = _make_slot(source, server, before)
         places = f"{before}, in timeline {before.server_timeline}", f"{after}, in timeline {after.server_timeline}"
         message = timeline_message(capture, log, after.timeline, places, identity)
@@ -157,7 +157,7 @@ def _make_slot(source: PostgresSourceSpec, server: PostgresServer, before: WalPo
 
 
 def _carried(parts: CaptureParts) -> tuple[Sequence[TableId], Sequence[TableId]]:
-    """The tables that are carried or have stopped, with and without a primary key."""
+    """The tables that `tables` matches, carried or stopped, with and without a primary key."""
     catalog = parts.table_catalog
     tables = [each.table for each in catalog.announced() if catalog.wanted(each.table)]
     keyed = [table for table in tables if (schema := catalog.announced_schema(table)) is not None and schema.key]
@@ -173,13 +173,15 @@ def _ask_again(spec: PipelineSpec, source_name: str, tables: Sequence[TableId]) 
             snapshots.add(new_snapshot(source_name, str(table), SnapshotOptions()))
 
 
-def _stop_all(capture: OpenCapture, tables: Sequence[TableId], before: WalPosition) -> None:
+def _stop_all(capture: OpenCapture, before: WalPosition) -> None:
     """Commit, still at `before`, that no table goes on there, and that none is new from there on.
+
+    Those that `tables` does not match now are among them, for it may match them again.
 
     A server that was restored as a whole may give the new slot a first position ahead of `before`. Once its log has
     come further than that, a start takes it for the server that was read; so the slot must not come first.
     """
-    for table in tables:
+    for table in (each.table for each in capture.parts.table_catalog.announced()):
         error = f"table {table} stopped at {before}: its changes from there to the new slot are in no log"
         hint = f"its rows are read again when the pipeline runs; else type: penstock snapshot FILE {table}"
         capture.stopped[str(table)] = StoppedTable(str(before), error, hint)

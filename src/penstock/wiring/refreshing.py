@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.tables import TableId
 from penstock.links.capture.refresher_state import Known
 from penstock.links.capture.refreshers import Refreshers
 from penstock.ports.snapshots import Snapshot
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.config.specs import SourceSpec
-    from penstock.core.tables import TableId
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.snapshots import RowReader, SnapshotList
@@ -74,7 +74,8 @@ def _ask_by_itself(
         return
     tables = {str(table): SnapshotOptions() for table in added()}
     if source.snapshot == "when-needed":
-        tables |= dict.fromkeys(sorted(capture.stopped), SnapshotOptions())
+        wanted = [table for table in sorted(capture.stopped) if source.patterns.matches(TableId.parse(table))]
+        tables |= dict.fromkeys(wanted, SnapshotOptions())
     tables |= {str(table): SnapshotOptions(full_refresh=True) for table in returned()}
     if not tables:
         return
