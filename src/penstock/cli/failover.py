@@ -101,19 +101,23 @@ def describe_slot(done: SlotFound, address: str) -> dict[str, object]:
         "after": {**done.after.to_mapping(), "server": done.server},
         "read_again": list(done.read_again),
         "left": list(done.left),
+        "notes": list(done.notes),
     }
 
 
 def slot_lines(done: SlotFound, address: str, *, file: str, is_in_file: bool) -> Sequence[str]:
     """What became of a PostgreSQL source, line by line, for people; see `report_lines`."""
+    from penstock.wiring.postgres_failover import wal_place_in_words  # noqa: PLC0415 - see `failover`
+
     lines = [
         f"{done.source} goes on at {address}",
-        f"  old position  {done.before}, in timeline {done.before.server_timeline}",
-        f"  new position  {done.after}, in timeline {done.after.server_timeline}",
+        f"  old position  {wal_place_in_words(done.before)}",
+        f"  new position  {wal_place_in_words(done.after)}",
         f"  slot          {done.slot}, {'made anew' if done.is_new else 'which has all that was not published yet'}",
     ]
     if done.is_new:
         lines.append(f"  read again    {len(done.read_again)} table(s), when the pipeline runs")
+    lines += [f"  note          {note}" for note in done.notes]
     if done.left:
         lines.append(f"  left out      {', '.join(done.left)}: without a primary key, so no snapshot of them is taken")
     if not is_in_file:

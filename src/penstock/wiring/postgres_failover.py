@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from penstock.links.capture.open_capture import CaptureParts, OpenCapture
 
 
+_UNSURE: Final = (
+    "the old position does not say in which timeline of the server it was read, so it cannot be told whether this "
+    "server has all of the log before it: if it was promoted or restored since, audit the tables, or use --new-slot"
+)
 _NO_TABLE: Final = 1 << 32
 """Behind every OID."""
 
@@ -64,6 +68,11 @@ class SlotFound:
     server: str
     read_again: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know."""
+        return () if self.is_new or self.before.server_timeline else (_UNSURE,)
 
 
 def follow_slot(spec: PipelineSpec, source_name: str) -> SlotFound:
@@ -114,12 +123,18 @@ def take_new_slot(spec: PipelineSpec, source_name: str) -> SlotFound:
         _ask_again(spec, source_name, keyed)
         _stop_all(open_capture, before)
         after = _make_slot(source, server, before)
-        places = f"{before}, in timeline {before.server_timeline}", f"{after}, in timeline {after.server_timeline}"
+        places = wal_place_in_words(before), wal_place_in_words(after)
         message = timeline_message(capture, log, after.timeline, places, identity)
         open_capture.move(after, identity, [message])
         publisher.settle()
     again, left = tuple(map(str, keyed)), tuple(map(str, keyless))
     return SlotFound(source_name, source.slot_name, True, before, after, record.server, identity, again, left)  # noqa: FBT003
+
+
+def wal_place_in_words(position: WalPosition) -> str:
+    """The LSN, and the server's timeline in which it was read."""
+    timeline = f"timeline {position.server_timeline}" if position.server_timeline else "a timeline that is not known"
+    return f"{position}, in {timeline}"
 
 
 def _record(spec: CaptureSpec) -> CaptureRecord:
