@@ -44,6 +44,17 @@ class SourceDatabase:
         for statement in statements:
             self.connection.execute(statement.encode())
 
+    def session(self) -> psycopg.Connection:
+        """Log in once more."""
+        login = self.login
+        conninfo = psycopg.conninfo.make_conninfo(
+            host=login.host, port=login.port, dbname=login.database, user=login.user, password=login.password
+        )
+        session = psycopg.connect(conninfo, autocommit=True)
+        # Tables change between two statements that are alike.
+        session.prepare_threshold = None
+        return session
+
     def publish(self) -> None:
         """Make the publication."""
         ensure_publication(self.connection, self.name)

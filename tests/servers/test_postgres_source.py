@@ -228,6 +228,18 @@ def test_a_value_that_cannot_be_carried_stops_its_table_alone(make_postgres: Cal
     assert "NaN is no decimal number" in stopped[1]
 
 
+def test_a_table_without_columns_stops_and_the_others_are_carried(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres("CREATE TABLE bare ()", "CREATE TABLE good (id int PRIMARY KEY)")
+    chain.write("ALTER TABLE bare REPLICA IDENTITY FULL", "INSERT INTO bare DEFAULT VALUES")
+    chain.carry()
+
+    chain.write("INSERT INTO bare DEFAULT VALUES", "INSERT INTO good VALUES (1)")
+    chain.carry()
+
+    assert chain.rows("SELECT id FROM public.good") == [(1,)]
+    assert "it has no columns" in chain.stopped()["public.bare"]
+
+
 @pytest.mark.nightly
 def test_special_values_are_carried_as_text_where_the_file_says_so(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres(

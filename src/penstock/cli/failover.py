@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.core.positions import BinlogPosition
     from penstock.wiring.failover import FailedOver
+    from penstock.wiring.postgres_failover import SlotFound
 
 app = typer.Typer()
 
@@ -31,42 +32,97 @@ def failover(
         str | None,
         typer.Option("--by", metavar="gtid|heartbeat", help="How to find the position; by GTIDs if it has any."),
     ] = None,
+    new_slot: Annotated[
+        bool,
+        typer.Option("--new-slot", help="PostgreSQL: make a slot there, and have the rows of all tables read again."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
     """Let a source be read from a new master that has replicated from the old one.
 
     It finds the position in the new master's log before which everything that was
     published lies, and nothing else; checks that nothing is skipped; and commits it.
-    Where it cannot be sure it changes nothing and says why. No
-    instance of the pipeline may run meanwhile. The file is left as it is: write
-    the new host and port into it afterwards.
+    Of PostgreSQL it checks that the slot is there, with the log behind the position;
+    else --new-slot goes on with a new slot and snapshots of all tables. Where it
+    cannot be sure it changes nothing and says why. No instance of the pipeline may
+    run meanwhile. The file is left as it is: write host and port into it afterwards.
     """
     from penstock.cli.console import open_console, say_note  # noqa: PLC0415 - --help must not wait for Kafka's library
     from penstock.cli.leading import leading  # noqa: PLC0415
     from penstock.cli.logs import open_logs  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.config.places import log_directory  # noqa: PLC0415
-    from penstock.core.errors import UsageError  # noqa: PLC0415
     from penstock.embedded.servers import EmbeddedServers  # noqa: PLC0415
     from penstock.wiring.failover import fail_over, move_source  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
+    from penstock.wiring.postgres_failover import follow_slot, take_new_slot  # noqa: PLC0415
+
+    spec = load(file)
+    host, port = _address(to)
+    moved = move_source(spec, source, host, port)
+    known = spec.source(source)
+    _require_fitting(known.kind, by=by, new_slot=new_slot)
+    open_logs(log_directory(spec), console=False)
+    is_in_file = (known.host, known.port) == (host, port)
+    with leading(spec.pipeline, open_lock(spec), say_note, None), EmbeddedServers(moved, say_note) as servers:
+        if known.kind == "postgres":
+            found = (take_new_slot if new_slot else follow_slot)(servers.spec, source)
+            described, lines = describe_slot(found, to), slot_lines(found, to, file=str(file), is_in_file=is_in_file)
+        else:
+            done = fail_over(servers.spec, source, "gtid" if by == "gtid" else "heartbeat" if by else None)
+            described, lines = describe(done, to), report_lines(done, to, file=str(file), is_in_file=is_in_file)
+    for line in [json.dumps(described, indent=2)] if as_json else lines:
+        open_console().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _require_fitting(kind: str, *, by: str | None, new_slot: bool) -> None:
+    from penstock.core.errors import UsageError  # noqa: PLC0415 - see `failover`
 
     if by not in {None, "gtid", "heartbeat"}:
         message = f"--by {by} is no way to find a position"
         raise UsageError(message, "leave it out, or give gtid or heartbeat")
-    spec = load(file)
-    host, port = _address(to)
-    moved = move_source(spec, source, host, port)
-    open_logs(log_directory(spec), console=False)
-    with leading(spec.pipeline, open_lock(spec), say_note, None), EmbeddedServers(moved, say_note) as servers:
-        done = fail_over(servers.spec, source, "gtid" if by == "gtid" else "heartbeat" if by else None)
-    known = spec.source(source)
-    is_in_file = (known.host, known.port) == (host, port)
-    if as_json:
-        typer.echo(json.dumps(describe(done, to), indent=2))
-        return
-    for line in report_lines(done, to, file=str(file), is_in_file=is_in_file):
-        open_console().print(line, markup=False, highlight=False, soft_wrap=True)
+    if kind == "postgres" and by is not None:
+        message = "--by is for MySQL and MariaDB: the position of a PostgreSQL source is that of its slot"
+        raise UsageError(message, "leave it out")
+    if kind != "postgres" and new_slot:
+        message = "--new-slot is for PostgreSQL: other logs have no slots"
+        raise UsageError(message, "leave it out")
+
+
+def describe_slot(done: SlotFound, address: str) -> dict[str, object]:
+    """The object that `--json` prints for a PostgreSQL source."""
+    return {
+        "source": done.source,
+        "changed": done.is_new,
+        "by": "new slot" if done.is_new else "slot",
+        "address": address,
+        "slot": done.slot,
+        "before": {**done.before.to_mapping(), "server": done.server_before or None},
+        "after": {**done.after.to_mapping(), "server": done.server},
+        "read_again": list(done.read_again),
+        "left": list(done.left),
+        "notes": list(done.notes),
+    }
+
+
+def slot_lines(done: SlotFound, address: str, *, file: str, is_in_file: bool) -> Sequence[str]:
+    """What became of a PostgreSQL source, line by line, for people; see `report_lines`."""
+    from penstock.wiring.postgres_failover import wal_place_in_words  # noqa: PLC0415 - see `failover`
+
+    lines = [
+        f"{done.source} goes on at {address}",
+        f"  old position  {wal_place_in_words(done.before)}",
+        f"  new position  {wal_place_in_words(done.after)}",
+        f"  slot          {done.slot}, {'made anew' if done.is_new else 'which has all that was not published yet'}",
+    ]
+    if done.is_new:
+        lines.append(f"  read again    {len(done.read_again)} table(s), when the pipeline runs")
+    lines += [f"  note          {note}" for note in done.notes]
+    if done.left:
+        lines.append(f"  left out      {', '.join(done.left)}: without a primary key, so no snapshot of them is taken")
+    if not is_in_file:
+        lines.append(f"Now write {address} into {file}, as host and port of {done.source}.")
+    return [*lines, f"To go on: penstock run {file}"]
 
 
 def describe(done: FailedOver, address: str) -> dict[str, object]:

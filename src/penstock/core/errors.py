@@ -42,6 +42,12 @@ READ_AGAIN = f"have the table's rows read again (penstock snapshot FILE TABLE), 
 FULL_REFRESH = "type: penstock snapshot FILE TABLE --full-refresh"
 """What to do where a table of a target cannot go on from where it is, and has a primary key."""
 
+NEW_SLOT = (
+    "type: penstock failover FILE SOURCE --to HOST:PORT --new-slot, which makes a slot there and has the rows of all "
+    "tables read again"
+)
+"""What to do where a PostgreSQL server does not have our slot, or the log behind our position."""
+
 TRACKER_LIKE_SOURCE = (
     "give it a server like the source, which holds nothing else: tracker: {host: ..., user: ..., password_env: ...}"
 )

@@ -246,7 +246,8 @@ class TableSchema:
     """One table at one point of the log. `key` is its primary key, in key order; empty if there is none.
 
     `partial_rows`: a row image may lack columns outside the key, as configured.
-    `number` is the source's own for the table, as a column's.
+    `number` is the source's own for the table, as a column's. `published` is another one if the table left
+    the log's publication and came back, or is published otherwise: 0 where that cannot be, or is not known.
     """
 
     table: TableId
@@ -255,6 +256,7 @@ class TableSchema:
     comment: str = ""
     partial_rows: bool = False
     number: int = 0
+    published: int = 0
 
     @property
     def image_columns(self) -> tuple[Column, ...]:

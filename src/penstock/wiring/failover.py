@@ -7,13 +7,9 @@ topics are of a new timeline.
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
-
-import numpy as np
-import pyarrow as pa
 
 from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_table_ids, read_tables
@@ -21,19 +17,21 @@ from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.new_master import FoundPlace, LogReading, find_by_gtids, find_by_heartbeat
 from penstock.adapters.mysql.preflight import require_fit
-from penstock.core.changes import Messages
-from penstock.core.errors import START_ANEW, LogError, PenstockError, PositionError, UsageError
+from penstock.core.errors import START_ANEW, LogError, PositionError
 from penstock.core.positions import binlog_position
-from penstock.core.publication import CaptureRecord
-from penstock.core.timelines import TimelineBegan
-from penstock.links.capture.open_capture import OpenCapture
 from penstock.links.capture.spec import CaptureSpec
 from penstock.ports.log import Stop
-from penstock.wiring.capture import open_parts, read_schema_changes
+from penstock.wiring.capture import open_parts
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.mysql_capture import replica_id, wanted_rows
+from penstock.wiring.new_timeline import (
+    read_standing,
+    require_source,
+    require_transactions,
+    resume_at,
+    timeline_message,
+)
 from penstock.wiring.open import (
-    committed_position,
     failovers_topic,
     mysql_server,
     mysql_source,
@@ -42,14 +40,12 @@ from penstock.wiring.open import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pymysql
 
-    from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.specs import PipelineSpec
     from penstock.core.positions import BinlogPosition
+    from penstock.core.publication import CaptureRecord
     from penstock.links.capture.table_catalog import TableCatalog
 
 Way: TypeAlias = Literal["gtid", "heartbeat"]
@@ -76,21 +72,8 @@ class FailedOver:
 
 
 def move_source(spec: PipelineSpec, source: str, host: str, port: int) -> PipelineSpec:
-    """Return the pipeline with one of its sources at another address.
-
-    Raises UsageError if there is no such source, and for one whose place is the same on every server.
-    """
-    names = [each.name for each in spec.sources]
-    if source not in names:
-        message = f'there is no source "{source}" in this pipeline'
-        raise UsageError(message, f"its sources are: {', '.join(names)}")
-    if spec.source(source).kind == "postgres":
-        message = f"{source} is a PostgreSQL database: its position is that of its slot, and there is nothing to find"
-        hint = (
-            f"write {host}:{port} into the file, as host and port of {source}; penstock status FILE then says whether "
-            "the slot is there, and has all that was not published yet"
-        )
-        raise UsageError(message, hint)
+    """Return the pipeline with one of its sources at another address. Raises UsageError if there is no such source."""
+    require_source(spec, source)
     moved = tuple(
         each.model_copy(update={"host": host, "port": port}) if each.name == source else each for each in spec.sources
     )
@@ -106,12 +89,10 @@ def fail_over(spec: PipelineSpec, source_name: str, way: Way | None = None) -> F
     UnfitServerError for a server that cannot be captured, UsageError where Kafka's
     transactions are not used: place and timeline have to be told in one.
     """
-    if not spec.kafka.transactions:
-        message = f"{source_name} publishes without Kafka's transactions, and a failover needs them"
-        raise UsageError(message, f"{START_ANEW}, of the new master")
+    require_transactions(spec, source_name)
     capture = CaptureSpec(spec, source_name, next_epoch(spec))
     with closing(open_topic_log(spec)) as log:
-        record = _record(capture, log)
+        record = read_standing(capture, log)
     before = binlog_position(record.position)
     with connect(mysql_server(capture.source)) as connection:
         require_fit(connection, policy=mysql_source(capture.source).policy)
@@ -131,18 +112,6 @@ class _Target:
     server: str
     way: Way
     found: FoundPlace
-
-
-def _record(spec: CaptureSpec, log: TopicReader) -> CaptureRecord:
-    committed = committed_position(spec.pipeline, log, spec.source_name)
-    if committed is None:
-        message = f"the capture of {spec.source_name} has no position in Kafka"
-        raise PositionError(message, "it was never started: correct `host` and `port` in the file, and run it")
-    record = CaptureRecord.from_mapping(committed)
-    if record.is_snapshotting:
-        message = f"the initial snapshot of {spec.source_name} is not whole yet, so there is no position to go on from"
-        raise PositionError(message, f"let it end; without its server, {START_ANEW}")
-    return record
 
 
 def _still_stands(spec: CaptureSpec, position: BinlogPosition) -> bool:
@@ -206,26 +175,16 @@ def _commit(connection: pymysql.Connection, spec: CaptureSpec, record: CaptureRe
         publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, log=log)
         parts = opened.enter_context(closing(open_parts(spec, publisher, log)))
         publisher.create_topics([failovers_topic(spec.pipeline)])
-        capture = OpenCapture.resume(parts, spec.epoch)
-        if capture.position != before:
-            message = f"{spec.source_name} was at {before}, and is at {capture.position} now: an instance published"
-            raise PenstockError(message, "nothing was changed: see that no instance runs, and try again")
+        capture = resume_at(spec, parts, before)
         heartbeat = before.heartbeat
         if heartbeat is not None and target.way == "gtid":
             # Counted in the other log; what is counted from here on belongs to the same heartbeat.
             heartbeat = replace(heartbeat, file="", offset=0)
         after = replace(target.found.position, timeline=before.timeline + 1, heartbeat=heartbeat)
         notes = _compare_tables(connection, mysql_source(spec.source), parts.table_catalog, target.found)
-        began = TimelineBegan(
-            spec.source_name,
-            after.timeline,
-            _topic_ends(spec, log),
-            place_in_words(before),
-            place_in_words(after),
-            target.server,
-            time.time_ns() // 1_000_000,
-        )
-        capture.move(after, target.server, [_timeline_message(failovers_topic(spec.pipeline), began)])
+        places = place_in_words(before), place_in_words(after)
+        message = timeline_message(spec, log, after.timeline, places, target.server)
+        capture.move(after, target.server, [message])
         publisher.settle()
     server_before = record.server
     behind = target.found.behind.transactions
@@ -248,18 +207,6 @@ def _compare_tables(
         names = ", ".join(differing)
         return (f"not as they were on the old master, so that their next rows may stop them: {names}",)
     return (f"{len(carried)} table(s) compared: all are as they were on the old master",)
-
-
-def _topic_ends(spec: CaptureSpec, log: TopicReader) -> Mapping[tuple[str, int], int]:
-    """The ends of all topics that the source ever had."""
-    announced = [a for a in read_schema_changes(spec, log) if a.source == spec.source_name]
-    partitions = {(a.topic, partition) for a in announced for partition in range(a.partitions)}
-    return log.ends(sorted(partitions))
-
-
-def _timeline_message(topic: str, timeline: TimelineBegan) -> Messages:
-    keys, values = (pa.array([each], pa.binary()) for each in (timeline.source.encode(), timeline.to_json()))
-    return Messages(topic=topic, keys=keys, values=values, order=np.zeros(1, np.int64))
 
 
 def place_in_words(position: BinlogPosition) -> str:

@@ -31,7 +31,7 @@ from penstock.core.tables import TableId
 from penstock.links.capture.postgres.log_reading import PostgresReading
 from penstock.links.capture.postgres.registered_catalog import RegisteredCatalog
 from penstock.links.capture.postgres.replay import RelationReplay
-from penstock.links.capture.refreshers import never_told_of
+from penstock.links.capture.refreshers import carried_now, never_told_of
 from penstock.ports.tracker import AllLogged
 from penstock.wiring.postgres_checks import examine_postgres, read_postgres_status, require_fit_postgres
 from penstock.wiring.postgres_server import log_access, postgres_source, source_server
@@ -128,7 +128,8 @@ class PostgresCapture:
     def catalog(self, spec: CaptureSpec) -> SchemaCatalog:
         """See CaptureKind."""
         source = postgres_source(spec.source)
-        return RegisteredCatalog(PostgresRelations(source_server(source)), source.special_values)
+        relations = PostgresRelations(source_server(source), source.publication_name)
+        return RegisteredCatalog(relations, source.special_values)
 
     def unlogged(self, spec: CaptureSpec, catalog: SchemaCatalog) -> UnloggedChanges:
         """See CaptureKind: what foreign keys and triggers change is logged as any other change."""
@@ -167,7 +168,10 @@ class PostgresCapture:
             found = readers[0].tables_lacking_rows(wal_position(capture.position))
             return never_told_of(capture, found)
 
-        return open_refreshers(spec, capture, readers, added)
+        def returned() -> Sequence[TableId]:
+            return readers[0].tables_published_otherwise(carried_now(capture))
+
+        return open_refreshers(spec, capture, readers, added, returned)
 
     def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
         """See CaptureKind."""

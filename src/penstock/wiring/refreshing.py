@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.tables import TableId
 from penstock.links.capture.refresher_state import Known
 from penstock.links.capture.refreshers import Refreshers
 from penstock.ports.snapshots import Snapshot
@@ -18,18 +19,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.config.specs import SourceSpec
-    from penstock.core.tables import TableId
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.snapshots import RowReader, SnapshotList
 
 
 def open_refreshers(
-    spec: CaptureSpec, capture: OpenCapture, readers: Sequence[RowReader], added: Callable[[], Sequence[TableId]]
+    spec: CaptureSpec,
+    capture: OpenCapture,
+    readers: Sequence[RowReader],
+    added: Callable[[], Sequence[TableId]],
+    returned: Callable[[], Sequence[TableId]] = tuple,
 ) -> Refreshers | None:
     """Carry the snapshots of a capture that has begun; None where brokers cannot commit them with their progress.
 
-    `added` looks for the tables that the source has and the capture was never told of.
+    `added` looks for the tables that the source has and the capture was never told of, `returned` for those
+    that changed while the log did not have them.
     """
     if not spec.pipeline.kafka.transactions:
         return None
@@ -38,7 +43,7 @@ def open_refreshers(
         # What a process that was killed left behind. Where that fails now, the next start does it.
         with suppress(PenstockError):
             readers[0].sweep(lambda id_: id_ not in capture.snapshots)
-        _ask_by_itself(spec.source, capture, snapshots, added)
+        _ask_by_itself(spec.source, capture, snapshots, added, returned)
     except BaseException:
         snapshots.close()
         raise
@@ -58,17 +63,23 @@ def new_snapshot(source: str, table: str, options: SnapshotOptions) -> Snapshot:
 
 
 def _ask_by_itself(
-    source: SourceSpec, capture: OpenCapture, snapshots: SnapshotList, added: Callable[[], Sequence[TableId]]
+    source: SourceSpec,
+    capture: OpenCapture,
+    snapshots: SnapshotList,
+    added: Callable[[], Sequence[TableId]],
+    returned: Callable[[], Sequence[TableId]],
 ) -> None:
     """Ask for a snapshot of each table that the config has added, or that needs one, unless one failed before."""
     if source.snapshot == "never":
         return
-    tables = [str(table) for table in added()]
+    tables = {str(table): SnapshotOptions() for table in added()}
     if source.snapshot == "when-needed":
-        tables += sorted(capture.stopped)
+        wanted = [table for table in sorted(capture.stopped) if source.patterns.matches(TableId.parse(table))]
+        tables |= dict.fromkeys(wanted, SnapshotOptions())
+    tables |= {str(table): SnapshotOptions(full_refresh=True) for table in returned()}
     if not tables:
         return
     newest = {each.table: each.status for each in snapshots.all(source.name)}
-    for table in tables:
+    for table, options in tables.items():
         if newest.get(table) in {None, Status.DONE, Status.CANCELLED}:
-            snapshots.add(new_snapshot(source.name, table, SnapshotOptions()))
+            snapshots.add(new_snapshot(source.name, table, options))

@@ -52,9 +52,26 @@ def _known() -> TableSchema:
 
 
 def test_a_table_is_the_same_when_it_is_read_back_from_its_registered_schema() -> None:
-    known = replace(_known(), comment="the table")
+    known = replace(_known(), comment="the table", published=17)
 
     assert read_back(value_schema(known)) == known
+
+
+def test_a_table_that_was_published_otherwise_meanwhile_stops() -> None:
+    def seen(published: int | None, known: TableSchema | None) -> TableSchema:
+        catalog = replace(_catalog((1, "id"), (2, "a"), (3, "b")), published=published)
+        return table_schema(_table("id", "a", "b"), catalog, _TYPES, known)
+
+    first = seen(17, None)
+    has_left, came_back = seen(None, first), seen(19, first)
+    left_before = seen(None, None)
+
+    assert has_left == first
+    assert "came back" in str(refusal(first, came_back))
+    assert "came back" in str(refusal(left_before, came_back))
+    for before in (0, 17):
+        assert refusal(replace(first, published=before), first) is None
+    assert refusal(first, replace(first, published=0)) is None
 
 
 def test_a_column_with_another_name_keeps_its_number() -> None:

@@ -36,6 +36,16 @@ def test_a_table_that_the_publication_has_no_more_is_named() -> None:
     assert "publication has it no more" in unlogged_changes([_TABLE], [_TABLE], [])[_TABLE.table]
 
 
+def test_a_table_that_came_back_to_the_publication_is_named_with_what_to_type() -> None:
+    told, now = replace(_TABLE, published=17), replace(_TABLE, published=19)
+
+    note = unlogged_changes([told], [now], [told.table])[told.table]
+
+    assert "came back" in note
+    assert "penstock snapshot FILE TABLE --full-refresh" in note
+    assert unlogged_changes([told], [told], [told.table]) == {}
+
+
 def test_columns_that_were_changed_are_named() -> None:
     first, second = _COLUMNS
     columns = (replace(first, declaration="bigint"), replace(second, name="m"), replace(second, name="k", number=3))

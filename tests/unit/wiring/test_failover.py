@@ -9,6 +9,7 @@ import pytest
 from penstock.config.load import load
 from penstock.core.errors import UsageError
 from penstock.wiring.failover import fail_over, move_source
+from penstock.wiring.postgres_failover import take_new_slot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,11 +31,11 @@ def test_a_failover_without_transactions_is_refused(tmp_path: Path) -> None:
         fail_over(spec, "db")
 
 
-def test_a_failover_of_postgresql_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+def test_a_new_slot_of_postgresql_without_transactions_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "pipeline.yaml"
     file.write_text(_FILE.replace("kind: mysql", "kind: postgres, database: shop").replace("shop.*", "public.*"))
+    spec = move_source(load(file), "db", "db2", 5433)
 
-    with pytest.raises(UsageError, match="that of its slot") as refused:
-        move_source(load(file), "db", "db2", 5433)
-
-    assert "write db2:5433 into the file" in refused.value.hint
+    assert (spec.sources[0].host, spec.sources[0].port) == ("db2", 5433)
+    with pytest.raises(UsageError, match="a failover needs them"):
+        take_new_slot(spec, "db")

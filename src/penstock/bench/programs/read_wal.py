@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
     what, host, port, user, password, name, slot, publication, lsn, wanted = arguments
     server = PostgresServer(host, int(port), DATABASE, user, password, {})
     table, position = TableId.parse(name), WalPosition(parse_lsn(lsn))
-    catalog, table_catalog = _open_catalog(server, table)
+    catalog, table_catalog = _open_catalog(server, table, publication)
     import_for_tasks()
     write_mark("begin")
     if what == "receive":
@@ -66,11 +66,11 @@ def main(arguments: list[str]) -> None:
     write_mark("rows", rows)
 
 
-def _open_catalog(server: PostgresServer, table: TableId) -> tuple[RegisteredCatalog, TableCatalog]:
+def _open_catalog(server: PostgresServer, table: TableId, publication: str) -> tuple[RegisteredCatalog, TableCatalog]:
     with closing(connect(server)) as connection:
         types, found = read_types(connection), read_tables(connection)
     shapes = [table_schema(each.relation, each.table, types, None, "stop") for each in found]
-    catalog = RegisteredCatalog(PostgresRelations(server), "stop")
+    catalog = RegisteredCatalog(PostgresRelations(server, publication), "stop")
     table_catalog = known_table_catalog(catalog, {shape.table: shape for shape in shapes if shape.table == table})
     catalog.follow(table_catalog.announced_schema, table_catalog.with_number)
     return catalog, table_catalog

@@ -18,6 +18,7 @@ _NULLABLE_TEXT: Sequence[JsonValue] = ("null", "string")
 BEFORE_LACKS: Final = "before_lacks"
 AFTER_LACKS: Final = "after_lacks"
 _NUMBER: Final = "penstock.number"
+_PUBLISHED: Final = "penstock.published"
 _SOURCE_FIELDS: Sequence[tuple[str, JsonValue]] = (
     ("version", "string"),
     ("connector", "string"),
@@ -80,6 +81,7 @@ def table_schema(value_schema_json: str) -> TableSchema:
         row.optional_text("doc") or "",
         row.flag("penstock.partial_rows"),
         _number_of(row),
+        _number_of(row, _PUBLISHED),
     )
 
 
@@ -106,6 +108,7 @@ def _row_record(schema: TableSchema) -> JsonValue:
         "penstock.key": schema.key,
         **({"penstock.partial_rows": True} if schema.partial_rows else {}),
         **_number(schema.number),
+        **_number(schema.published, _PUBLISHED),
         "fields": [_row_field(*each) for each in zip(schema.columns, schema.image_columns, strict=True)],
     }
 
@@ -168,9 +171,9 @@ def _column(field: JsonObject) -> Column:
     )
 
 
-def _number(number: int) -> dict[str, JsonValue]:
-    return {_NUMBER: number} if number else {}
+def _number(number: int, name: str = _NUMBER) -> dict[str, JsonValue]:
+    return {name: number} if number else {}
 
 
-def _number_of(described: JsonObject) -> int:
-    return described.integer(_NUMBER) if _NUMBER in described.fields else 0
+def _number_of(described: JsonObject, name: str = _NUMBER) -> int:
+    return described.integer(name) if name in described.fields else 0

@@ -23,7 +23,11 @@ class CatalogColumn:
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """A table by its OID; `key` is its primary key, in key order, empty without one."""
+    """A table by its OID; `key` is its primary key, in key order, empty without one.
+
+    `published` is the number of its place in the publication, 0 where that stays as long as the publication,
+    None while it has none.
+    """
 
     oid: int
     schema: str
@@ -31,3 +35,4 @@ class CatalogTable:
     columns: tuple[CatalogColumn, ...]
     key: tuple[str, ...] = ()
     comment: str = ""
+    published: int | None = 0

@@ -6,7 +6,7 @@ is computed, changes rows that nobody is told of.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import READ_AGAIN
 from penstock.core.refusals import Refusal
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from penstock.core.tables import Column
 
 
+CAME_BACK: Final = (
+    "it was taken out of the publication and came back, or got another row filter or column list there, and what "
+    "changed meanwhile is not in the log"
+)
+
+
 def column_renames(before: TableSchema, after: TableSchema) -> tuple[tuple[str, str], ...]:
     """Return the columns that got other names, as (old, new): those that kept their numbers."""
     names = {column.number: column.name for column in before.columns if column.number}
@@ -37,6 +43,8 @@ def column_renames(before: TableSchema, after: TableSchema) -> tuple[tuple[str, 
 
 def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
     """Return why `before` cannot become `after` without reading its rows again, None if it can."""
+    if came_back(before, after):
+        return Refusal("", CAME_BACK, READ_AGAIN)
     renamed = before.with_columns_renamed(column_renames(before, after))
     if renamed.key != after.key:
         keys = [", ".join(table.key) or "none" for table in (before, after)]
@@ -45,6 +53,11 @@ def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
     old = {column.name: column for column in renamed.columns}
     found = (_column_refusal(old.get(column.name), column) for column in after.columns)
     return next((each for each in found if each is not None), None)
+
+
+def came_back(before: TableSchema, after: TableSchema) -> bool:
+    """Whether the table was published otherwise, or not at all, between the two: 0 says that nobody knows."""
+    return bool(before.published and after.published) and before.published != after.published
 
 
 def _column_refusal(before: Column | None, after: Column) -> Refusal | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.postgres.bad_values import BadValueError
 from penstock.core.postgres.catalog import CatalogColumn
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from penstock.core.postgres.types import SpecialValues, TypeInfo
     from penstock.core.postgres.values import Reader
     from penstock.core.tables import ColumnType
+
+
+HAS_LEFT: Final = -1
+"""Stands for a place in the publication that was gone when somebody first asked for it."""
 
 
 def table_schema(
@@ -66,7 +70,17 @@ def table_schema(
         comment=catalog.comment if catalog else known.comment if known else "",
         partial_rows=bool(key),
         number=relation.oid,
+        published=_published(catalog, known),
     )
+
+
+def _published(catalog: CatalogTable | None, known: TableSchema | None) -> int:
+    """Return the number of the table's place in the publication; the log has its rows, whatever the catalog says now.
+
+    A table that has left since stays as it was: should it come back, its number is another one.
+    """
+    now = catalog.published if catalog else None
+    return now if now is not None else known.published if known else HAS_LEFT
 
 
 def _default_of_added(found: CatalogColumn | None, read: Reader, carried: ColumnType) -> tuple[str | None, bool]:

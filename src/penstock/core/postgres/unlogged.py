@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import READ_AGAIN
+from penstock.core.errors import FULL_REFRESH, READ_AGAIN
+from penstock.core.postgres.evolution import CAME_BACK, came_back
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -34,6 +35,8 @@ def _change(told: TableSchema, now: TableSchema | None, published: Container[Tab
             "the publication has it no more, so its changes are not in the log: add it to the publication, then "
             f"{READ_AGAIN}"
         )
+    if came_back(told, now):
+        return f"{CAME_BACK}: it stops at its next changed row. {FULL_REFRESH}"
     old, new = ({column.number: column for column in schema.columns} for schema in (told, now))
     changed = [
         *(f"{old[number].name} is dropped" for number in old if number not in new),

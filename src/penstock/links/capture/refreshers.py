@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.core.log_items import LoggedStatement
     from penstock.core.positions import Position
     from penstock.core.publication import Publication
-    from penstock.core.tables import TableId
+    from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.refresher import Start
     from penstock.links.capture.refresher_state import Known
@@ -71,6 +71,14 @@ def wanted_by_itself(capture: OpenCapture, tables: Sequence[TableId]) -> list[Ta
     A table that was made behind the place that the capture has reached is not there yet.
     """
     return sorted(capture.parts.table_catalog.tracker.describe(never_told_of(capture, tables)))
+
+
+def carried_now(capture: OpenCapture) -> Sequence[TableSchema]:
+    """The tables that are to be carried, as they were told of last, and have not stopped."""
+    table_catalog = capture.parts.table_catalog
+    told = [each.table for each in table_catalog.announced() if table_catalog.wanted(each.table)]
+    found = [table_catalog.announced_schema(table) for table in told if str(table) not in capture.stopped]
+    return [schema for schema in found if schema is not None]
 
 
 def never_told_of(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:

@@ -82,9 +82,9 @@ class TableCatalog:
         return None if schema_change is None else self._schema(schema_change)
 
     def with_number(self, number: int) -> TableSchema | None:
-        """The announced table that has this number in its source, if there is one."""
-        schemas = map(self._schema, self._announced.values())
-        return next((schema for schema in schemas if schema.number == number), None)
+        """The announced table that has this number in its source, the newest if servers gave it twice."""
+        found = [each for each in self._announced.values() if self._schema(each).number == number]
+        return self._schema(max(found, key=lambda each: each.order)) if found else None
 
     def announced(self) -> Sequence[SchemaChange]:
         """The newest schema-change event of each table that has not ended, sorted by table."""
@@ -125,6 +125,9 @@ class TableCatalog:
     def register(self, schema: TableSchema, position: str) -> RegisteredTable:
         """Give the registry a table's schema. Raises TableStoppedError when a column cannot be carried."""
         _require_other_names(schema, position)
+        if not schema.columns:
+            reason = "it has no columns, so that its rows say nothing"
+            raise TableStoppedError(str(schema.table), "", position, reason, f"add a column, then {READ_AGAIN}")
         for column in schema.columns:
             if isinstance(column.type, UnsupportedType):
                 raise TableStoppedError(

@@ -156,7 +156,9 @@ def _table(
     described = tuple(map(_column, columns))
     listed = tuple(RelationColumn(c.name, c.type_oid, c.modifier, c.name in known) for c in columns)
     relation = Relation(oid, schema, name, IDENTITIES[identity], listed)
-    return SourceTable(CatalogTable(oid, schema, name, described, key, comment), relation, bool(known), kind == "p")
+    return SourceTable(
+        CatalogTable(oid, schema, name, described, key, comment), relation, bool(known) or identity == "f", kind == "p"
+    )
 
 
 def _column(column: _ColumnRow) -> CatalogColumn:

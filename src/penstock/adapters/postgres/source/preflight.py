@@ -16,7 +16,7 @@ from penstock.adapters.postgres.source.publication import (
     unidentified_tables,
 )
 from penstock.adapters.postgres.source.slot import ANOTHER_SLOT, FAILOVER_SINCE, is_foreign, read_slot
-from penstock.core.errors import START_ANEW, UnfitServerError
+from penstock.core.errors import NEW_SLOT, UnfitServerError
 from penstock.core.findings import Finding
 from penstock.core.tables import TableId
 
@@ -184,8 +184,7 @@ def _judge(found: SlotState, name: str, database: str) -> Finding:
         return Finding("error", f"slot {name}", message, ANOTHER_SLOT)
     kept = f"keeps {found.retained_bytes >> 20:,} MiB of log"
     if found.wal_status == "lost":
-        hint = f"SELECT pg_drop_replication_slot('{name}'), and {START_ANEW}"
-        return Finding("error", f"slot {name}", "has lost log that was not read yet", hint)
+        return Finding("error", f"slot {name}", "has lost log that was not read yet", NEW_SLOT)
     if found.wal_status == "unreserved":
         hint = "run the pipeline now: the server may remove that log at any moment (max_slot_wal_keep_size)"
         return Finding("error", f"slot {name}", f"{kept}, more than it may", hint)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from psycopg import errors, sql
 
 from penstock.adapters.postgres.source.catalog import read_tables
-from penstock.core.errors import START_ANEW, UnfitServerError
+from penstock.core.errors import NEW_SLOT, UnfitServerError
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -24,14 +24,37 @@ if TYPE_CHECKING:
 _SHOWN_MAX: Final = 10
 _FILTERS_SINCE: Final = 150000
 _AS_ROOT_SINCE: Final = 130000
+_MISSED_SINCE: Final = 180000
+"""Before PostgreSQL 18 the server does not send a log in which the publication was missing."""
+_NUMBER: Final = """
+CASE WHEN p.puballtables THEN {whole}
+     ELSE (SELECT min(oid::bigint) FROM pg_publication_rel
+            WHERE prpubid = p.oid AND (prrelid = c.oid OR prrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid))))
+END
+"""
+_NUMBER_BY_SCHEMA: Final = """
+least({number}, (SELECT oid::bigint FROM pg_publication_namespace WHERE pnpubid = p.oid AND pnnspid = n.oid))
+"""
+_PUBLISHED: Final = """
+SELECT t.schemaname::text, t.tablename::text, coalesce({number}, 0), {more}
+  FROM pg_publication_tables t JOIN pg_publication p ON p.pubname = t.pubname
+  JOIN pg_namespace n ON n.nspname = t.schemaname JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
+ WHERE t.pubname = %s
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How a table is published: these columns of it (() for all), and rows that meet the filter, "" for all."""
+    """How a table is published: these columns of it (() for all), and rows that meet the filter, "" for all.
+
+    `number` is another one after the table, its schema or its partitioned table left the publication and came back,
+    and after its columns or its filter changed. It is 0 in a publication of all tables, which no table leaves;
+    where the server reads on though that was missing for a while, it is the publication's own.
+    """
 
     columns: tuple[str, ...] = ()
     filter: str = ""
+    number: int = 0
 
 
 def publication_exists(connection: psycopg.Connection, name: str) -> bool:
@@ -52,11 +75,11 @@ def require_whole_publication(connection: psycopg.Connection, name: str) -> None
     ).fetchone()
     if row is None:
         message = f"the publication {name} is gone, and the log cannot be read without it"
-        raise UnfitServerError(message, f"what changed while it was missing cannot be read any more: {START_ANEW}")
+        raise UnfitServerError(message, f"what changed while it was missing cannot be read any more; {NEW_SLOT}")
     if not row[0]:
         message = f"the publication {name} leaves out some kinds of changes, so rows would not be as in the source"
         hint = f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate')"
-        raise UnfitServerError(message, f"{hint}; if the pipeline has run meanwhile, {START_ANEW}")
+        raise UnfitServerError(message, f"{hint}; if the pipeline has run meanwhile, {NEW_SLOT}")
 
 
 def ensure_publication(connection: psycopg.Connection, name: str) -> None:
@@ -113,20 +136,35 @@ def describe_unidentified(name: str, tables: list[TableId]) -> tuple[str, str]:
 
 def read_published(connection: psycopg.Connection, name: str) -> Mapping[TableId, Published]:
     """Return what is published now. Raises psycopg.Error."""
-    more = ", attnames::text[], rowfilter" if connection.info.server_version >= _FILTERS_SINCE else ", NULL, NULL"
-    query = f"SELECT schemaname::text, tablename::text{more} FROM pg_publication_tables WHERE pubname = %s"  # noqa: S608 - ours
-    rows = connection.execute(query, (name,)).fetchall()
+    more = "t.attnames::text[], t.rowfilter" if connection.info.server_version >= _FILTERS_SINCE else "NULL, NULL"
+    query = _PUBLISHED.format(number=_number(connection), more=more)
+    rows = connection.execute(query.encode(), (name,)).fetchall()
     return {
-        TableId(schema, table): Published(tuple(columns or ()), condition or "")
-        for schema, table, columns, condition in rows
+        TableId(schema, table): Published(tuple(columns or ()), condition or "", number)
+        for schema, table, number, columns, condition in rows
     }
 
 
+def read_number(connection: psycopg.Connection, name: str, oid: int) -> int | None:
+    """Return `Published.number` of a table, None if it is not published now. Raises psycopg.Error."""
+    query = f"""
+        SELECT {_number(connection)} FROM pg_publication p, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+         WHERE p.pubname = %s AND c.oid = %s::oid"""  # noqa: S608 - our own words
+    row = connection.execute(query.encode(), (name, oid)).fetchone()
+    return row[0] if row else None
+
+
+def _number(connection: psycopg.Connection) -> str:
+    version = connection.info.server_version
+    number = _NUMBER.format(whole="p.oid::bigint" if version >= _MISSED_SINCE else "0")
+    return _NUMBER_BY_SCHEMA.format(number=number) if version >= _FILTERS_SINCE else number
+
+
 def narrowed(found: SourceTable, how: Published | None) -> SourceTable:
-    """Leave out the columns that are not published."""
+    """Note how it is published, and leave out the columns that are not."""
+    relation, table = found.relation, replace(found.table, published=None if how is None else how.number)
     if how is None or not how.columns:
-        return found
-    relation, table = found.relation, found.table
+        return replace(found, table=table)
     return replace(
         found,
         relation=replace(relation, columns=tuple(c for c in relation.columns if c.name in how.columns)),

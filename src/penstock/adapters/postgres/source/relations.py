@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 
 from penstock.adapters.postgres.source.catalog import read_table, read_types
 from penstock.adapters.postgres.source.connection import connect, explain
+from penstock.adapters.postgres.source.publication import read_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,16 +25,22 @@ _T = TypeVar("_T")
 class PostgresRelations:
     """See ports/relations.RelationCatalog."""
 
-    def __init__(self, server: PostgresServer) -> None:
-        """Connect when first asked."""
+    def __init__(self, server: PostgresServer, publication: str) -> None:
+        """Connect when first asked; `publication` is what the log tells of."""
         self._server = server
+        self._publication = publication
         self._connection: psycopg.Connection | None = None
         self._types: Mapping[int, TypeInfo] = {}
 
     def table(self, oid: int) -> CatalogTable | None:
         """See RelationCatalog."""
-        found = self._ask(lambda connection: read_table(connection, oid))
-        return None if found is None else found.table
+        return self._ask(lambda connection: self._read(connection, oid))
+
+    def _read(self, connection: psycopg.Connection, oid: int) -> CatalogTable | None:
+        found = read_table(connection, oid)
+        if found is None:
+            return None
+        return replace(found.table, published=read_number(connection, self._publication, oid))
 
     def types(self, relation: Relation) -> Mapping[int, TypeInfo]:
         """See RelationCatalog: asks again where a type is new."""

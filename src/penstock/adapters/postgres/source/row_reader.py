@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import psycopg
@@ -21,12 +21,13 @@ from penstock.adapters.postgres.source.chunk_queries import (
     skip_statement,
     slice_statement,
 )
-from penstock.adapters.postgres.source.connection import connect, explain
+from penstock.adapters.postgres.source.connection import connect, explain, explained
 from penstock.adapters.postgres.source.initial_snapshot import parse_line
 from penstock.adapters.postgres.source.publication import narrowed, publishes_all, read_published
-from penstock.core.errors import UnavailableError, UsageError
+from penstock.core.errors import FULL_REFRESH, UnavailableError, UsageError
 from penstock.core.keys import read_key
 from penstock.core.positions import WalPosition, parse_lsn
+from penstock.core.postgres.evolution import CAME_BACK, came_back
 from penstock.core.postgres.log_items import Transaction
 from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.rows import RowDecoder
@@ -89,7 +90,11 @@ class PostgresRowReader:
         with self._transaction(schema.table) as connection:
             high = self._mark()
             found = self._look_at(connection, schema.table)
-            if self._shape(found, schema) != schema:
+            now = self._shape(found, schema)
+            if came_back(schema, now):
+                message = f"table {schema.table}: {CAME_BACK}"
+                raise UsageError(message, FULL_REFRESH)
+            if replace(now, published=schema.published) != schema:
                 message = (
                     f"table {schema.table} is being altered: the source and its log do not agree about its columns"
                 )
@@ -135,6 +140,16 @@ class PostgresRowReader:
             is_whole = publishes_all(connection, self._publication)
         return [t for t, oid in self._published_tables() if not (is_whole and position.has_all_of(oid))]
 
+    def tables_published_otherwise(self, told: Sequence[TableSchema]) -> Sequence[TableId]:
+        """Return those of the tables, as they were `told` of, whose rows changed while the log did not have them.
+
+        Left out are those without a key, of which no snapshot can be taken.
+        """
+        with self._asking() as connection:
+            published = read_published(connection, self._publication)
+        found = [(each, published[each.table].number) for each in told if each.key and each.table in published]
+        return [each.table for each, number in found if came_back(each, replace(each, published=number))]
+
     def check(self, table: TableId, options: SnapshotOptions) -> None:
         """See ports/snapshots.RowReader."""
         if options.method is not Method.READ_ONLY:
@@ -159,13 +174,16 @@ class PostgresRowReader:
         self._connection = None
 
     def _published_tables(self) -> Sequence[tuple[TableId, int]]:
-        with closing(self._connect()) as connection:
-            try:
-                published, unreadable = read_published(connection, self._publication), read_unreadable(connection)
-                found = [(TableId(t.table.schema, t.table.name), t.table.oid) for t in read_tables(connection)]
-            except psycopg.Error as error:
-                raise explain(self._server, error) from error
+        with self._asking() as connection:
+            published, unreadable = read_published(connection, self._publication), read_unreadable(connection)
+            found = [(TableId(t.table.schema, t.table.name), t.table.oid) for t in read_tables(connection)]
         return [(table, oid) for table, oid in found if table in published and table not in unreadable]
+
+    @contextmanager
+    def _asking(self) -> Iterator[psycopg.Connection]:
+        """Connect for a question about the catalog."""
+        with closing(self._connect()) as connection, explained(self._server):
+            yield connection
 
     def _connect(self) -> psycopg.Connection:
         connection = connect(self._server)

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from penstock.adapters.postgres.source.connection import connect_to_log, connected, explained, run_command
 from penstock.adapters.postgres.source.identity import read_head
-from penstock.core.errors import START_ANEW, LogPurgedError, PositionError, UnavailableError, UnfitServerError
+from penstock.core.errors import NEW_SLOT, LogPurgedError, PositionError, UnavailableError, UnfitServerError
 from penstock.core.positions import WalPosition, parse_lsn
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def require_slot(server: PostgresServer, name: str, position: WalPosition, *, fo
         message = f"{server} has no replication slot {name} any more, so the WAL after {position} is lost"
         hint = (
             "it was dropped, or the server restored or exchanged: let `host` and `port` lead to the server that has "
-            f"it; if there is none, {START_ANEW}"
+            f"it; if there is none, {NEW_SLOT}"
         )
         raise LogPurgedError(message, hint)
     if is_foreign(found, server.database):
@@ -90,7 +90,7 @@ def require_slot(server: PostgresServer, name: str, position: WalPosition, *, fo
         )
         hint = (
             "the server was restored from a backup, or it is a standby that was promoted without them: let `host` and "
-            f"`port` lead to the server that has them; if there is none, {START_ANEW}"
+            f"`port` lead to the server that has them; if there is none, {NEW_SLOT}"
         )
         if for_good:
             drop_slot(server, name)
@@ -98,16 +98,14 @@ def require_slot(server: PostgresServer, name: str, position: WalPosition, *, fo
         raise PositionError(message, hint)
     if found.wal_status == "lost":
         message = f"the replication slot {name} has lost log that is needed from {position} on"
-        hint = f"max_slot_wal_keep_size was too small for the time that nobody read: raise it, and {START_ANEW}"
+        hint = f"max_slot_wal_keep_size was too small for the time that nobody read: raise it; then {NEW_SLOT}"
         raise LogPurgedError(message, hint)
     if found.confirmed > position.lsn:
         message = (
             f"the replication slot {name} is at {WalPosition(found.confirmed)}, past {position}, where the pipeline "
             "stands: what is between them would be missing"
         )
-        hint = (
-            f"another reader, or pg_replication_slot_advance, has moved it: give it a `slot` of its own; {START_ANEW}"
-        )
+        hint = f"another reader, or pg_replication_slot_advance, has moved it: give it a `slot` of its own; {NEW_SLOT}"
         raise PositionError(message, hint)
 
 

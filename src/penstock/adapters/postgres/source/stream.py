@@ -18,7 +18,7 @@ from psycopg import sql
 
 from penstock.adapters.postgres.source.connection import connect_to_log, explain, explained, run_command
 from penstock.adapters.postgres.source.timeline import require_same_log
-from penstock.core.errors import START_ANEW, CorruptLogError, LogPurgedError, UnavailableError, UnfitServerError
+from penstock.core.errors import NEW_SLOT, CorruptLogError, LogPurgedError, UnavailableError, UnfitServerError
 from penstock.core.positions import wal_position
 from penstock.core.postgres.messages import EPOCH_US
 from penstock.core.postgres.scan import PgoutputScanner
@@ -43,8 +43,8 @@ _ALIVE: Final = struct.Struct(">cQqB")
 _REPORT: Final = struct.Struct(">cQQQqB")
 _NO_PUBLICATION: Final = re.compile('publication ".*" does not exist')
 _LOST_PUBLICATION: Final = (
-    "it was dropped, and rows that changed before it was made again cannot be read any more, nor what follows them: "
-    f"make it if it is not there, and {START_ANEW}"
+    "it was dropped, and rows that changed before it was made again cannot be read any more, nor what follows them; "
+    f"{NEW_SLOT}"
 )
 _GONE: Final = ("has been invalidated", "can no longer get changes", "has already been removed", "does not exist")
 
@@ -168,7 +168,7 @@ def open_stream(server: PostgresServer, slot: str, publications: Sequence[str], 
         connection.close()
         if any(sign in str(error) for sign in _GONE):
             message = f"{server} does not have the WAL from {position} on any more: {str(error).strip()}"
-            hint = f"the slot {slot} was dropped, or lost WAL (max_slot_wal_keep_size): {START_ANEW}"
+            hint = f"the slot {slot} was dropped, or lost WAL (max_slot_wal_keep_size); {NEW_SLOT}"
             raise LogPurgedError(message, hint) from error
         raise explain(server, error) from error
     except BaseException:

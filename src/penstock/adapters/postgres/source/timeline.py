@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.postgres.source.connection import run_command
-from penstock.core.errors import START_ANEW, PositionError
+from penstock.core.errors import NEW_SLOT, PositionError
 from penstock.core.postgres.server_timelines import end_of_timeline
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def require_same_log(server: PostgresServer, log: psycopg.Connection, position: 
     )
     hint = (
         "it was promoted, or restored from a backup, without them: let `host` and `port` lead to the server that has "
-        f"them; if there is none, {START_ANEW}"
+        f"them; if there is none, {NEW_SLOT}"
     )
     raise PositionError(message, hint)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import READ_AGAIN, TableStoppedError
+from penstock.core.positions import timeline_of
 from penstock.core.postgres.evolution import column_renames, refusal
 from penstock.core.publication import StoppedTable
 from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
@@ -92,7 +93,7 @@ class RelationReplay:
         if before is not None and before.number == after.number:
             return self._changed(changed, before, after, stopped)
         origin = self._table_catalog.with_number(after.number)
-        if origin is not None:
+        if origin is not None and not self._is_another(changed, origin, stopped):
             return self._renamed(changed, origin, after, stopped)
         if not changed.end.has_all_of(after.number):
             raise _stopped(
@@ -129,6 +130,12 @@ class RelationReplay:
         last = self._table_catalog.schema_change(origin.table)
         ended = () if last is None else (_told(changed, last, SchemaChangeKind.DROP),)
         return tuple(replace(each, moves=moves) for each in (schema_change, *ended))
+
+    def _is_another(self, changed: TablesChanged, origin: TableSchema, stopped: Collection[str]) -> bool:
+        """Whether a table made behind the slot has by chance the number that a stopped one had on a server before."""
+        told = self._table_catalog.schema_change(origin.table)
+        is_of_now = told is None or timeline_of(told.order) == changed.end.timeline
+        return not is_of_now and str(origin.table) in stopped and changed.end.has_all_of(origin.number)
 
     def _left(self, changed: TablesChanged, table: TableId, number: int) -> tuple[tuple[TableId, StoppedTable], ...]:
         """Stop the table that is called `table` now, a name that nobody wants: its rows are not carried any more."""

@@ -1,0 +1,79 @@
+"""A table of PostgreSQL whose number was another one's on a server that was read before."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.followed_log import MemoryRegistry
+
+from penstock.adapters.postgres.connection import PostgresServer
+from penstock.adapters.postgres.source.relations import PostgresRelations
+from penstock.adapters.state.store import open_state
+from penstock.core.positions import WalPosition, in_timeline
+from penstock.core.publication import StoppedTable
+from penstock.core.schema_changes import SchemaChangeKind
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema
+from penstock.links.capture.postgres.log_reading import TablesChanged
+from penstock.links.capture.postgres.registered_catalog import RegisteredCatalog
+from penstock.links.capture.postgres.replay import RelationReplay
+from penstock.links.capture.table_catalog import TableCatalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from penstock.ports.replay import StatementOutcome
+
+_COLUMNS = (Column("id", IntegerType(32, unsigned=False), nullable=False, declaration="integer", number=1),)
+_STOPPED = {"public.t": StoppedTable("0/64", "error", "hint")}
+
+
+class _Replayed:
+    """Replays statements, and announces what comes of them, as a capture does."""
+
+    def __init__(self, home: Path) -> None:
+        relations = PostgresRelations(PostgresServer("127.0.0.1", 9, "db", "user", "", {}), "publication")
+        self._catalog = TableCatalog("src", RegisteredCatalog(relations, "stop"), MemoryRegistry(), [], lambda _: True)
+        self._replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), self._catalog, 1)
+
+    def see(self, name: str, place: WalPosition, *, is_stopped: bool = True) -> StatementOutcome:
+        """Let the log show a table of the number that they all have."""
+        schema = TableSchema(TableId("public", name), _COLUMNS, ("id",), partial_rows=True, number=16400)
+        stopped = _STOPPED if is_stopped else {}
+        outcome = self._replay.apply(TablesChanged((), schema, place, place, place.order, 0), stopped)
+        for told in outcome.schema_changes:
+            self._catalog.announce(replace(told, order=in_timeline(told.order, place.timeline)))
+        return outcome
+
+    def close(self) -> None:
+        self._replay.close()
+        self._catalog.close()
+
+
+@pytest.fixture
+def replayed(tmp_path: Path) -> Iterator[_Replayed]:
+    with closing(_Replayed(tmp_path)) as replayed:
+        replayed.see("t", WalPosition(100), is_stopped=False)
+        yield replayed
+
+
+def test_a_table_made_behind_a_new_slot_is_not_the_stopped_one_that_had_its_number(replayed: _Replayed) -> None:
+    (made,) = replayed.see("u", WalPosition(50, tables_from=16400, timeline=1)).schema_changes
+    renamed = replayed.see("w", WalPosition(60, tables_from=16400, timeline=1)).schema_changes
+
+    assert (made.kind, made.moves) == (SchemaChangeKind.CREATE, ())
+    assert [(str(each.table), each.kind) for each in renamed] == [
+        ("public.w", SchemaChangeKind.RENAME),
+        ("public.u", SchemaChangeKind.DROP),
+    ]
+
+
+@pytest.mark.parametrize("place", [WalPosition(150, tables_from=16400), WalPosition(50, tables_from=16401, timeline=1)])
+def test_one_that_may_have_the_rows_of_a_stopped_one_stops(replayed: _Replayed, place: WalPosition) -> None:
+    outcome = replayed.see("u", place)
+
+    assert outcome.schema_changes == ()
+    assert "has the rows of public.t" in outcome.stopped[0][1].error
