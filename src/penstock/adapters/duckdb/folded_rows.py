@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.duckdb.database import DuckdbLimits, explained, open_database
 from penstock.core.audit.dialects import DUCKDB
+from penstock.core.audit.text_tables import texts_of
 from penstock.core.files import OFFSET, OP
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ class DuckdbFoldedRows:
         """See FoldedRows."""
         with explained(self._path):
             return self._connection.execute(query).fetchall()
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See FoldedRows."""
+        with explained(self._path):
+            return texts_of(self._connection.execute(query).to_arrow_table())
 
     def close(self) -> None:
         """See FoldedRows."""

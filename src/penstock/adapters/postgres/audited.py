@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from penstock.adapters.postgres.connection import PostgresServer, connect, explain
+from penstock.adapters.postgres.printed_texts import copy_texts
 from penstock.core.audit.dialects import POSTGRES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from penstock.core.audit.dialects import AuditDialect
 
@@ -39,6 +42,13 @@ class AuditedPostgres:
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See `AuditedDatabase`."""
         return self._execute(query).fetchall()
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See `AuditedDatabase`."""
+        try:
+            return copy_texts(self._connection, query)
+        except psycopg.Error as error:
+            raise explain(self._server, error) from error
 
     def close(self) -> None:
         """See `AuditedDatabase`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.audit.findings import RowKey
+    from penstock.core.audit.queries import RowKey
     from penstock.core.audit.side import AuditColumn
 
 

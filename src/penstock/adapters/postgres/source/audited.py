@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import sql
 
+from penstock.adapters.postgres.printed_texts import copy_texts
 from penstock.adapters.postgres.source.catalog import read_tables, read_types
 from penstock.adapters.postgres.source.connection import connect, connected, explained
 from penstock.adapters.postgres.source.identity import read_end_of_seen
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import psycopg
+    import pyarrow as pa
 
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.postgres.source.catalog import SourceTable
@@ -112,6 +114,11 @@ class AuditedPostgresSource:
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See AuditedDatabase."""
         return self._execute(query).fetchall()
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See AuditedDatabase."""
+        with explained(self._server):
+            return copy_texts(self._connection, query)
 
     def close(self) -> None:
         """See AuditedDatabase."""
