@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from penstock.adapters.postgres.connection import PostgresServer, connect, explain
-from penstock.adapters.postgres.printed_texts import copy_texts
 from penstock.core.audit.dialects import POSTGRES
+from penstock.core.audit.text_tables import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,10 +45,7 @@ class AuditedPostgres:
 
     def fetch_texts(self, query: str) -> pa.Table:
         """See `AuditedDatabase`."""
-        try:
-            return copy_texts(self._connection, query)
-        except psycopg.Error as error:
-            raise explain(self._server, error) from error
+        return table_of_rows(self.fetch(query))
 
     def close(self) -> None:
         """See `AuditedDatabase`."""

@@ -11,11 +11,8 @@ if TYPE_CHECKING:
 
 
 def table_of_rows(rows: Iterable[Sequence[Any]]) -> pa.Table:
-    """Return rows, whose values are texts, numbers or None, as columns of texts; of no rows there are no columns."""
-    columns = zip(*rows, strict=True)
-    return _table(
-        [pa.array([None if each is None else str(each) for each in column], pa.string()) for column in columns]
-    )
+    """Return rows, whose values are texts or None, as columns; of no rows there are none."""
+    return _table([pa.array(column, pa.string()) for column in zip(*rows, strict=True)])
 
 
 def table_of_texts(columns: Iterable[Any]) -> pa.Table:

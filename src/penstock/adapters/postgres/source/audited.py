@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import sql
 
-from penstock.adapters.postgres.printed_texts import copy_texts
 from penstock.adapters.postgres.source.catalog import read_tables, read_types
 from penstock.adapters.postgres.source.connection import connect, connected, explained
 from penstock.adapters.postgres.source.identity import read_end_of_seen
 from penstock.adapters.postgres.source.publication import narrowed, read_published, select_from
 from penstock.adapters.postgres.source.standby import await_replayed, read_primary
 from penstock.core.audit.dialects import POSTGRES_SOURCE
+from penstock.core.audit.text_tables import table_of_rows
 from penstock.core.errors import UnavailableError
 from penstock.core.positions import WalPosition
 from penstock.core.postgres.relations import table_schema
@@ -117,8 +117,7 @@ class AuditedPostgresSource:
 
     def fetch_texts(self, query: str) -> pa.Table:
         """See AuditedDatabase."""
-        with explained(self._server):
-            return copy_texts(self._connection, query)
+        return table_of_rows(self.fetch(query))
 
     def close(self) -> None:
         """See AuditedDatabase."""
