@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.core.audit.minhash import matching_share
+from penstock.core.audit.repair import RepairKeys
 from penstock.core.audit.scores import Score, Share, margin, table_score
 from penstock.core.audit.suspects import RowCounts
 from penstock.core.errors import ReplicaLagError
@@ -90,7 +91,7 @@ class TableFindings:
 
     `rows` are the first of `wrong_rows`. `in_flight` counts rows that changed all the while they were looked at, so
     that nothing is known of them; `not_narrowed` partitions of which no rows are named.
-    `repair_keys` are the keys of `rows` as `repair_key` writes them; nobody is shown them.
+    `repair_keys` are the keys of `rows`; nobody is shown them.
     `stages` is None unless the stages before the target were audited, too.
     """
 
@@ -108,7 +109,7 @@ class TableFindings:
     not_narrowed: int = 0
     not_compared: tuple[NotCompared, ...] = ()
     why: str = ""
-    repair_keys: tuple[str, ...] = ()
+    repair_keys: RepairKeys = field(default_factory=RepairKeys)
     position: str = ""
     seconds: float = 0.0
     stages: StagesFound | None = None

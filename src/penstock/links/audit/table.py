@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.core.audit.findings import TableFindings, score_of
-from penstock.core.audit.repair import repair_key
+from penstock.core.audit.repair import RepairKeys
 from penstock.core.audit.scores import Score
 from penstock.core.audit.suspects import HASH_BYTES
 from penstock.links.audit.compare import Bounds, compare
@@ -88,7 +88,6 @@ def _judge(
         # No row is equal to one that has other columns.
         score = Score(0.0, 0.0, score.upper)
     named = looked.wrong.in_order().first(bounds.rows_max)
-    repairs = (repair_key(pair.source_side.key, key) for key in named.row_keys())
     found = replace(
         findings,
         score=score,
@@ -97,7 +96,7 @@ def _judge(
         source_rows=comparison.source_rows,
         target_rows=comparison.target_rows,
         rows=(*describe_rows(pair, named.first(VALUES_MAX)), *name_rows(named.between(VALUES_MAX, len(named)))),
-        repair_keys=tuple(key for key in repairs if key is not None),
+        repair_keys=RepairKeys(pair.source_side.key, named),
         wrong_rows=len(looked.wrong),
         in_flight=len(looked.in_flight),
         not_narrowed=len(comparison.not_narrowed),
