@@ -77,17 +77,18 @@ def _scan_in_pieces(pair: Pair, cuts: Cuts, numbers: range, suspects_max: int, s
         count = next_count(len(some), time.monotonic() - began, pair.pace.query_seconds)
         scanned.parts |= found
         without_key = []
-        if cuts.width <= ROWS_AT_ONCE and len(unequal_of(found)) > _MOST * len(found):
-            left = _read_rows(pair, cuts, numbers, suspects_max, scanned)
-            # Of those that were read by their rows, the parts are known better now.
+        left = numbers[len(some) :]
+        unequal = [part // cuts.parts for part in unequal_of(found) if part is not None]
+        if cuts.width <= ROWS_AT_ONCE and len(unequal) > _MOST * len(found):
+            first = numbers[numbers.index(min(unequal)) :]
+            left = min(left, _read_rows(pair, cuts, first, suspects_max, scanned), key=len)
+            # What was read by its rows is known better than by its parts.
             scanned.parts = {
                 part: both
                 for part, both in scanned.parts.items()
                 if part is None or part // cuts.parts not in scanned.partitions
             }
-            numbers = left if len(left) < len(numbers) - len(some) else numbers[len(some) :]
-        else:
-            numbers = numbers[len(some) :]
+        numbers = left
 
 
 def next_count(count: int, seconds: float, seconds_max: float) -> int:
