@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.core.audit.findings import Comparison, score_of
+from penstock.core.audit.findings import Comparison, DivergentRow, NamedRows, score_of
 from penstock.core.audit.queries import KeyRange, Signature, hash_cuts, number_cuts, ranges_of
 from penstock.core.audit.suspects import Suspect, Suspects
 
@@ -72,3 +72,13 @@ def test_sparse_keys_and_many_rows_do_not_make_more_partitions_than_may_travel()
     assert number_cuts([(None, None), (None, None)], 10, 100).width == 10
     assert hash_cuts(10**9, 10, 1024).width == 2**22
     assert hash_cuts(0, 10, 1024).width == 2**32
+
+
+def test_rows_without_values_are_named_behind_those_that_have_some() -> None:
+    valued = DivergentRow(("1",), "different", {"name": ("a", "b")})
+    others = Suspects.of([Suspect(("2",), 0, b"a" * 16, b""), Suspect(("3",), 0, b"", b"b" * 16)])
+
+    rows = NamedRows((valued,), others)
+
+    assert list(rows) == [valued, DivergentRow(("2",), "missing"), DivergentRow(("3",), "extra")]
+    assert (len(rows), rows[2].key, rows[:2]) == (3, ("3",), tuple(rows)[:2])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 from penstock.core.audit.minhash import matching_share
 from penstock.core.audit.repair import RepairKeys
@@ -12,7 +13,7 @@ from penstock.core.audit.suspects import RowCounts
 from penstock.core.errors import ReplicaLagError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from penstock.core.audit.queries import Hashes, RowKey, Signature
     from penstock.core.audit.suspects import Suspects
@@ -46,6 +47,34 @@ class DivergentRow:
     key: RowKey
     state: RowState
     columns: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRows(Sequence[DivergentRow]):
+    """The rows that are named: first those with values, and those that are made when they are asked for."""
+
+    valued: tuple[DivergentRow, ...]
+    others: Suspects
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.valued) + len(self.others)
+
+    def __iter__(self) -> Iterator[DivergentRow]:
+        """One by one."""
+        yield from self.valued
+        for each in self.others:
+            yield DivergentRow(each.key, row_state(each.source, each.target))
+
+    @overload
+    def __getitem__(self, place: int) -> DivergentRow: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[DivergentRow]: ...
+
+    def __getitem__(self, place: int | slice) -> DivergentRow | Sequence[DivergentRow]:
+        """One of them, or some."""
+        return tuple(self)[place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +132,7 @@ class TableFindings:
     source_rows: int = 0
     target_rows: int = 0
     key: tuple[str, ...] = ()
-    rows: tuple[DivergentRow, ...] = ()
+    rows: Sequence[DivergentRow] = ()
     wrong_rows: int = 0
     in_flight: int = 0
     not_narrowed: int = 0

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.core.audit.queries import Hashes, RowKey
 
 HASH_BYTES: Final = 16
+_AT_ONCE: Final = 10_000
 _HALF: Final = np.dtype(">u8")
 """Half of a hash, whose order as a number is that of its bytes."""
 
@@ -48,11 +49,12 @@ class Suspects:
         return len(self.partitions)
 
     def __iter__(self) -> Iterator[Suspect]:
-        """One by one."""
-        numbers = (None if each is None else int(each) for each in self.partitions.to_pylist())
-        return starmap(
-            Suspect, zip(self.row_keys(), numbers, self.source.to_pylist(), self.target.to_pylist(), strict=True)
-        )
+        """One by one, of which only some are in memory at once."""
+        for start in range(0, len(self), _AT_ONCE):
+            some = self.between(start, start + _AT_ONCE)
+            numbers = (None if each is None else int(each) for each in some.partitions.to_pylist())
+            hashes = (some.source.to_pylist(), some.target.to_pylist())
+            yield from starmap(Suspect, zip(some.row_keys(), numbers, *hashes, strict=True))
 
     def row_keys(self) -> list[RowKey]:
         """The keys, row by row."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 VALUES_MAX: Final = 10_000
 """Of so many rows of a table the values are told; of others that are named, keys."""
-_NO_COLUMNS: Final[Mapping[str, tuple[str | None, str | None]]] = {}
 _VALUES_AT_ONCE: Final = 40_000
 """So many values travel at once, per side, of each `VALUE_CHARACTERS` at most."""
 
@@ -36,13 +35,8 @@ def describe_rows(pair: Pair, wrong: Suspects) -> Iterator[DivergentRow]:
         )
         for suspect in some:
             row, other = (found.get(suspect.key, ((),))[0] for found in (mine, theirs))
-            differing = _differing(pair.source_side, row, other) if row and other else _NO_COLUMNS
+            differing = _differing(pair.source_side, row, other) if row and other else {}
             yield DivergentRow(suspect.key, row_state(suspect.source, suspect.target), differing)
-
-
-def name_rows(wrong: Suspects) -> Iterator[DivergentRow]:
-    """Yield what is wrong with each row, without values."""
-    return (DivergentRow(each.key, row_state(each.source, each.target), _NO_COLUMNS) for each in wrong)
 
 
 def _read(

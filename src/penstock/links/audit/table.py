@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.core.audit.findings import TableFindings, score_of
+from penstock.core.audit.findings import NamedRows, TableFindings, score_of
 from penstock.core.audit.repair import RepairKeys
 from penstock.core.audit.scores import Score
 from penstock.core.audit.suspects import HASH_BYTES
 from penstock.links.audit.compare import Bounds, compare
-from penstock.links.audit.describe import VALUES_MAX, describe_rows, name_rows
+from penstock.links.audit.describe import VALUES_MAX, describe_rows
 from penstock.links.audit.pace import Pace
 from penstock.links.audit.pair import Pair
 from penstock.links.audit.settle import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from penstock.core.audit.findings import Comparison
+    from penstock.core.audit.findings import Comparison, DivergentRow
     from penstock.core.audit.suspects import Suspects
     from penstock.core.audit.table_plan import TablePlan
     from penstock.links.audit.settle import LookedAt
@@ -79,6 +79,11 @@ def _is_close(text: str | None, other: str | None, tolerance: float) -> bool:
         return False
 
 
+def _named(pair: Pair, rows: Suspects) -> Sequence[DivergentRow]:
+    valued = tuple(describe_rows(pair, rows.first(VALUES_MAX)))
+    return NamedRows(valued, rows.between(VALUES_MAX, len(rows))) if len(rows) > VALUES_MAX else valued
+
+
 def _judge(
     findings: TableFindings, comparison: Comparison, looked: LookedAt, pair: Pair, bounds: Bounds
 ) -> TableFindings:
@@ -95,7 +100,7 @@ def _judge(
         unequal=unequal,
         source_rows=comparison.source_rows,
         target_rows=comparison.target_rows,
-        rows=(*describe_rows(pair, named.first(VALUES_MAX)), *name_rows(named.between(VALUES_MAX, len(named)))),
+        rows=_named(pair, named),
         repair_keys=RepairKeys(pair.source_side.key, named),
         wrong_rows=len(looked.wrong),
         in_flight=len(looked.in_flight),
