@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
+from penstock.adapters.duckdb.texts import texts_of
 from penstock.core.audit.dialects import DUCKDB
 from penstock.core.audit.side import AuditColumn, AuditSide
 from penstock.core.audit.suspects import Suspects
-from penstock.core.audit.text_tables import texts_of
 from penstock.links.audit import settle as settling
 from penstock.links.audit.pair import Pair
 from penstock.links.audit.settle import LookedAt, settle
@@ -49,7 +49,7 @@ class Table:
         return self._connection.execute(query).fetchall()
 
     def fetch_texts(self, query: str) -> pa.Table:
-        return texts_of(self._connection.execute(query).to_arrow_table())
+        return texts_of(self._connection.sql(query))
 
     def write(self, id_: int, n: int | None) -> None:
         """Give a row a value, or delete it."""

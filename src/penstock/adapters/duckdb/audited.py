@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.duckdb.query import query as ask
 from penstock.core.audit.dialects import DUCKDB
-from penstock.core.audit.text_tables import texts_of
+from penstock.core.audit.text_tables import table_of_texts
 from penstock.core.errors import SinkError
 from penstock.ports.queries import ReadLimits
 
@@ -47,7 +47,7 @@ class AuditedDuckdb:
 
     def fetch_texts(self, query: str) -> pa.Table:
         """See `AuditedDatabase`. Raises SinkError as `fetch` does."""
-        return texts_of(self._ask(query))
+        return table_of_texts(self._ask(query).columns)
 
     def close(self) -> None:
         """See `AuditedDatabase`."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import duckdb
 
+from penstock.adapters.duckdb.texts import texts_of
 from penstock.core.audit.table_files import plan_view
-from penstock.core.audit.text_tables import texts_of
 from penstock.core.errors import SinkError, UnavailableError
 
 if TYPE_CHECKING:
@@ -66,17 +66,17 @@ class AuditedFiles:
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See `AuditedDatabase`."""
-        return self._fetch(query, duckdb.DuckDBPyConnection.fetchall)
+        return self._read(lambda: self._connection.execute(query).fetchall())
 
     def fetch_texts(self, query: str) -> pa.Table:
         """See `AuditedDatabase`."""
-        return texts_of(self._fetch(query, duckdb.DuckDBPyConnection.to_arrow_table))
+        return self._read(lambda: texts_of(self._connection.sql(query)))
 
-    def _fetch(self, query: str, take: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+    def _read(self, ask: Callable[[], T]) -> T:
         if self._is_renewed and self._table is not None:
             self.look(self._table)
         try:
-            return take(self._connection.execute(query))
+            return ask()
         except duckdb.IOException as error:
             message = f"files of {self._table} cannot be read: {error}"
             raise UnavailableError(message, "audit again: files of an older version may be gone meanwhile") from error

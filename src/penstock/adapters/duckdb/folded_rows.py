@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.duckdb.database import DuckdbLimits, explained, open_database
+from penstock.adapters.duckdb.texts import texts_of
 from penstock.core.audit.dialects import DUCKDB
-from penstock.core.audit.text_tables import texts_of
 from penstock.core.files import OFFSET, OP
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class DuckdbFoldedRows:
     def fetch_texts(self, query: str) -> pa.Table:
         """See FoldedRows."""
         with explained(self._path):
-            return texts_of(self._connection.execute(query).to_arrow_table())
+            return texts_of(self._connection.sql(query))
 
     def close(self) -> None:
         """See FoldedRows."""

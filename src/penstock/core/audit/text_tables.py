@@ -20,10 +20,5 @@ def table_of_texts(columns: Iterable[Any]) -> pa.Table:
     return _table([column.cast(pa.string()) for column in columns])
 
 
-def texts_of(found: pa.Table | None) -> pa.Table:
-    """Return a result of DuckDB's, None for nothing, as columns of texts."""
-    return table_of_texts(() if found is None else found.columns)
-
-
 def _table(columns: Sequence[Any]) -> pa.Table:
     return pa.Table.from_arrays(list(columns), names=[str(place) for place in range(len(columns))])
