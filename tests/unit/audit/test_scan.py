@@ -10,6 +10,7 @@ import pytest
 from penstock.adapters.duckdb.audited import AuditedDuckdb
 from penstock.core.audit.dialects import DUCKDB
 from penstock.core.audit.side import AuditColumn, AuditSide
+from penstock.links.audit import compare as compare_module
 from penstock.links.audit import scan
 from penstock.links.audit.compare import Bounds, compare
 from penstock.links.audit.pace import Pace
@@ -37,15 +38,17 @@ class Asked(AuditedDuckdb):
             connection.execute(f"CREATE TABLE t AS SELECT id, 'name ' || id AS name FROM range({ROWS}) AS r(id)")
             connection.execute(change)
         super().__init__(path, path.with_suffix(".nobody"))
-        self.signatures = self.rows = 0
+        self.signatures = 0
+        self.row_counts: list[int] = []
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         self.signatures += "GROUP BY p" in query
         return super().fetch(query)
 
     def fetch_texts(self, query: str) -> pa.Table:
-        self.rows += 1
-        return super().fetch_texts(query)
+        found = super().fetch_texts(query)
+        self.row_counts.append(found.num_rows)
+        return found
 
 
 def open_pair(home: Path, change: str, pace: Pace | None = None) -> tuple[Pair, Asked]:
@@ -73,7 +76,7 @@ def test_rows_are_read_without_their_sums_where_most_differ_and_what_is_found_is
 
     found = compare(pair, Bounds(partition_size=SIZE))
 
-    asked = target.signatures, target.rows
+    asked = target.signatures, len(target.row_counts)
     whole = read_both(pair, SIZE, None)
     unequal = {number: both for number, both in whole.items() if not both[0].equals(both[1])}
     assert found.unequal.keys() == unequal.keys()
@@ -96,6 +99,43 @@ def test_no_more_rows_are_read_than_may_be_looked_at_and_the_rest_is_known_to_be
     assert {each.partition for each in found.suspects} == {0, 1, 2, 3}
     assert found.not_narrowed == set(range(4, 20))
     assert (found.equal, len(found.unequal), len(found.suspects)) == (0, 20, 800)
+
+
+@pytest.mark.parametrize(
+    "key",
+    # A slice of keys would hold one row or two; of the second, from the 1001st on.
+    ["id * 40_000", "CASE WHEN id > 1000 THEN 2000 * (id - 999) ELSE id END"],
+    ids=["all", "the end"],
+)
+def test_few_queries_are_enough_for_keys_that_are_far_apart(tmp_path: Path, key: str) -> None:
+    pair, target = open_pair(tmp_path, "UPDATE t SET name = ''")
+    for file in ("mine", "theirs"):
+        with duckdb.connect(str(tmp_path / file)) as connection:
+            connection.execute(f"CREATE OR REPLACE TABLE t AS SELECT {key} AS id, name FROM t")
+
+    found = compare(pair, Bounds(partition_size=1000))
+
+    assert len(found.suspects) == ROWS
+    assert target.signatures + len(target.row_counts) <= 30
+
+
+@pytest.mark.parametrize("first", [0, 2000], ids=["all", "the end"])
+def test_keys_that_are_there_many_times_are_read_by_the_rows_of_their_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    monkeypatch.setattr(scan, "ROWS_AT_ONCE", 400)
+    monkeypatch.setattr(compare_module, "ROWS_AT_ONCE", 400)
+    pair, target = open_pair(tmp_path, "UPDATE t SET name = ''")
+    for file in ("mine", "theirs"):
+        with duckdb.connect(str(tmp_path / file)) as connection:
+            connection.execute(f"INSERT INTO t SELECT id, name FROM t, range(39) WHERE id >= {first}")
+
+    found = compare(pair, Bounds(partition_size=SIZE))
+
+    assert len(found.suspects) == ROWS
+    # A part, which is half a partition; or a slice of which that was not known, and the one that was under way.
+    assert max(target.row_counts) == (16_000 if first else 4000)
+    assert target.row_counts.count(16_000) <= 2
 
 
 def test_queries_are_smaller_where_those_before_came_near_the_longest_that_may_be(tmp_path: Path) -> None:

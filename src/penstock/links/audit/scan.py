@@ -31,6 +31,8 @@ _FIRST_PARTITIONS: Final = 2
 _GROWTH_MAX: Final = 8
 """So many times the partitions of one query are asked for in the next one, as time allows."""
 _MOST: Final = 0.5
+_FILLED: Final = 0.125
+"""Where a smaller share of the keys has rows, slices of keys would be many, with few rows in each."""
 
 
 @dataclass(slots=True)
@@ -79,7 +81,7 @@ def _scan_in_pieces(pair: Pair, cuts: Cuts, numbers: range, suspects_max: int, s
         without_key = []
         left = numbers[len(some) :]
         unequal = [part // cuts.parts for part in unequal_of(found) if part is not None]
-        if cuts.width <= ROWS_AT_ONCE and len(unequal) > _MOST * len(found):
+        if len(unequal) > _MOST * len(found) and _can_read_rows(cuts, some, found):
             first = numbers[numbers.index(min(unequal)) :]
             left = min(left, _read_rows(pair, cuts, first, suspects_max, scanned), key=len)
             # What was read by its rows is known better than by its parts.
@@ -97,8 +99,19 @@ def next_count(count: int, seconds: float, seconds_max: float) -> int:
     return max(1, min(fitting, count * _GROWTH_MAX))
 
 
+def _can_read_rows(cuts: Cuts, some: Sequence[int], found: Both) -> bool:
+    """Whether keys tell how many rows travel: most are there, and none several times."""
+    rows = [max(side.count for side in both) for part, both in found.items() if part is not None]
+    return cuts.width <= ROWS_AT_ONCE and max(rows) <= cuts.part_width and _is_filled(cuts, some, sum(rows))
+
+
+def _is_filled(cuts: Cuts, some: Sequence[int], rows: int) -> bool:
+    keys = len(some) * cuts.width
+    return _FILLED * keys <= rows <= keys
+
+
 def _read_rows(pair: Pair, cuts: Cuts, numbers: range, suspects_max: int, scanned: Scanned) -> range:
-    """Read rows until enough differ, or no more in most parts; return the partitions that are left."""
+    """Read rows until enough differ, or no more in most parts, or keys are few; return the partitions that are left."""
     if scanned.looked_at >= suspects_max:
         return numbers
     read = 0
@@ -107,7 +120,8 @@ def _read_rows(pair: Pair, cuts: Cuts, numbers: range, suspects_max: int, scanne
         scanned.partitions |= beside(mine.signatures(), theirs.signatures())
         scanned.suspects.append(differ)
         read += len(some)
-        if scanned.looked_at >= suspects_max or len(differ) < _MOST * len(some) * cuts.parts:
+        is_filled = _is_filled(cuts, some, max(len(mine), len(theirs)))
+        if scanned.looked_at >= suspects_max or len(differ) < _MOST * len(some) * cuts.parts or not is_filled:
             break
     return numbers[read:]
 
