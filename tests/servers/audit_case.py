@@ -16,7 +16,7 @@ from penstock.adapters.mysql.connection import MysqlServer
 from penstock.adapters.postgres.audited import AuditedPostgres
 from penstock.adapters.postgres.connection import PostgresServer as PostgresLogin
 from penstock.core.audit.side import AuditColumn, AuditSide, Cut
-from penstock.links.audit.compare import Pair
+from penstock.links.audit.pair import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

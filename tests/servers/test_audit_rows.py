@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.core.audit.side import Cut
     from penstock.dev.postgres import PostgresServer
     from penstock.embedded.mariadb import MariadbServer
-    from penstock.links.audit.compare import Pair
+    from penstock.links.audit.pair import Pair
 
 ROWS = 240
 BOUNDS = Bounds(partition_size=50, k=4)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 import pytest
 from tests.servers.audit_case import TARGETS, AuditPlace
 from typer.testing import CliRunner
@@ -20,9 +21,9 @@ from penstock.core.audit.queries import (
     read_signatures,
     read_sums,
     signature_query,
-    sums_of,
     sums_query,
 )
+from penstock.core.audit.suspects import Suspects, hashes_of, sums_of
 from penstock.links.audit.compare import Bounds, compare
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def test_two_changed_words_of_32_score_0_9375_between_0_6875_and_1(place: AuditP
     found = compare(place.pair(target, COLUMNS, "integer", "classic"), Bounds(partition_size=8, k=4))
 
     matching = {number: _matching(both) for number, both in found.unequal.items()}
-    score, unequal = score_of(found, found.suspects, (), 4)
+    score, unequal = score_of(found, found.suspects, Suspects.of(()), 4)
     assert (found.equal, matching, unequal) == (2, {2: 3, 3: 4}, 2)
     assert (score.score, score.lower, score.upper) == (0.9375, 0.6875, 1.0)
     assert sorted((each.key, row_state(each.source, each.target)) for each in found.suspects) == [
@@ -128,9 +129,13 @@ def _check_signatures(place: AuditPlace, database: str) -> None:
         assert (found[partition].count, found[partition].sums) == (1, words)
         assert minima[partition] == hashes(words[3], 5)
     assert len(found) == len(minima) == 3
-    assert sums == sums_of([[_digest("-9|1:a")], [_digest("7|0:")], []])
+    assert sums == _sums_of([_digest("-9|1:a")], [_digest("7|0:")], [])
     assert sums.sums == tuple(map(sum, zip(found[-2].sums, found[0].sums, strict=True)))
-    assert read_sums(opened.fetch(sums_query(side, [("1",)]))) == sums_of([[]])
+    assert read_sums(opened.fetch(sums_query(side, [("1",)]))) == _sums_of([])
+
+
+def _sums_of(*rows: list[str]) -> Signature:
+    return sums_of(pa.array([hashes_of(hashes) for hashes in rows], pa.binary()))
 
 
 def _digest(text: str) -> str:

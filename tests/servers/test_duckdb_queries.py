@@ -11,12 +11,16 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.adapters.duckdb import query_server
+from penstock.adapters.duckdb.audited import AuditedDuckdb
 from penstock.adapters.duckdb.database import DuckdbLimits
 from penstock.adapters.duckdb.query import query
+from penstock.adapters.duckdb.query_server import QueryServer
 from penstock.adapters.duckdb.query_wire import ServerAddress, read_run_file, receive, run_file, send, write_run_file
 from penstock.adapters.duckdb.warehouse import DuckdbWarehouse
 from penstock.core.errors import PenstockError, SinkError, UnavailableError, UsageError
@@ -152,6 +156,27 @@ def test_a_query_without_end_is_ended(target: tuple[Path, Path]) -> None:
               ReadLimits(seconds_max=1.0))  # fmt: skip
 
     assert time.monotonic() - started < 20
+
+
+def test_an_audit_may_take_longer_than_other_queries_of_a_running_pipeline(
+    sink: DuckdbWarehouse, path: Path, told_at: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_server, "_DEFAULTS", ReadLimits(seconds_max=0.02))
+    statement = "SELECT sum(strlen(sha256(CAST(range AS VARCHAR)))) FROM range(300_000)"
+
+    sink.serve_queries(told_at)
+    found = AuditedDuckdb(path, told_at).fetch(statement)
+
+    assert found == [(300_000 * 64,)]
+
+
+def test_nobody_who_asks_a_running_pipeline_gets_more_time_than_it_gives(
+    sink: DuckdbWarehouse, path: Path, told_at: Path
+) -> None:
+    server = QueryServer(sink._connection, told_at, seconds_max=0.02)
+
+    with closing(server), pytest.raises(SinkError, match=r"ended after 0\.02 seconds"):
+        AuditedDuckdb(path, told_at).fetch("SELECT sum(a.range) FROM range(10_000_000) a, range(10_000_000) b")
 
 
 def test_queries_of_another_process_see_whole_commits_while_loads_go_on(

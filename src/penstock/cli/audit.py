@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations when it runs
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -256,7 +257,7 @@ def _score_texts(score: Score | None) -> tuple[str, str]:
 def _lines(table: TableFindings) -> Sequence[str]:
     lines = [f"{table.table}: {table.why}"] if table.why else []
     lines += [f"{table.table}.{each.column} is not compared: {each.why}" for each in table.not_compared]
-    lines += [f"{table.table} {_row_line(table.key, row)}" for row in table.rows[:_SHOWN_ROWS]]
+    lines += [f"{table.table} {_row_line(table.key, row)}" for row in islice(table.rows, _SHOWN_ROWS)]
     if table.wrong_rows > _SHOWN_ROWS:
         lines.append(f"{table.table}: {table.wrong_rows - _SHOWN_ROWS} more wrong rows: see --json")
     if table.not_narrowed:

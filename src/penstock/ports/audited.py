@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from penstock.core.audit.dialects import AuditDialect
     from penstock.core.positions import Position
     from penstock.core.tables import TableId, TableSchema
@@ -31,6 +33,13 @@ class AuditedDatabase(Protocol):
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """Return the rows of a query. Raises UnavailableError, and SinkError or UnfitServerError for a refused one."""
+        ...
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """Return the rows of a query, whose columns are all texts, as columns; raises what `fetch` does.
+
+        It is for many rows; of none, there may be no columns.
+        """
         ...
 
     def close(self) -> None:

@@ -49,6 +49,10 @@ class FoldedRows(Protocol):
         """Return the rows of a query. Raises SinkError for a refused one."""
         ...
 
+    def fetch_texts(self, query: str) -> pa.Table:
+        """Return the rows of a query, whose columns are all texts, as columns. Raises SinkError for a refused one."""
+        ...
+
     def close(self) -> None:
         """Let go of the file."""
         ...

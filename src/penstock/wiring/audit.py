@@ -86,7 +86,7 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     status = read_status(spec)
     mine = {link.name, link.source, OBJECTS_LINK}
     stopped = {each.table: _why_stopped(each) for each in status.tables if each.error and each.link in mine}
-    pace = Pace(ends_at, audit.partitions_per_second)
+    pace = Pace(ends_at, audit.partitions_per_second, audit.query_seconds)
     return AuditedLink(spec, audit, link, source, target, state, progress, stopped, pace)
 
 

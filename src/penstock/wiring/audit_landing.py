@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.audit.findings import Stage, Suspect, TableFindings, unread
+from penstock.core.audit.findings import Stage, TableFindings, unread
 from penstock.core.audit.landing import (
     LACKED,
     describe_foreign,
@@ -19,9 +19,10 @@ from penstock.core.audit.landing import (
     why_unknown,
 )
 from penstock.core.audit.stages import StageLook
+from penstock.core.audit.suspects import Suspects
 from penstock.core.audit.table_plan import KnownTarget, TablePlan, plan_table
 from penstock.core.errors import PenstockError
-from penstock.links.audit.compare import Pair
+from penstock.links.audit.pair import Pair
 from penstock.links.audit.settle import settle
 from penstock.links.audit.table import audit_table
 from penstock.wiring.audited_link import treatments
@@ -30,7 +31,8 @@ from penstock.wiring.sink_kinds.table import landing_kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.core.audit.findings import LastMessage, RowKey
+    from penstock.core.audit.findings import LastMessage
+    from penstock.core.audit.queries import RowKey
     from penstock.core.tables import TableId, TableSchema
     from penstock.wiring.audited_link import AuditedLink
     from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
@@ -123,11 +125,11 @@ class LandingStage:
         if self._pair is None or not keys:
             return StageLook(unknown=frozenset(keys)), {}
         try:
-            looked = settle(self._pair, [Suspect(key, None, (), ()) for key in keys], self._await)
+            looked = settle(self._pair, Suspects.of_keys(keys), self._await)
         except PenstockError:
             return StageLook(unknown=frozenset(keys)), {}
-        wrong = frozenset(each.key for each in looked.wrong)
-        return StageLook(wrong, frozenset(each.key for each in looked.in_flight)), {}
+        wrong = frozenset(looked.wrong.row_keys())
+        return StageLook(wrong, frozenset(looked.in_flight.row_keys())), {}
 
     def _audit(self, table: str) -> TableFindings:
         opened, zone = self._opened, self._kind.zone

@@ -27,8 +27,8 @@ def ask_for_repairs(spec: PipelineSpec, reports: Sequence[AuditReport]) -> Seque
     keys: dict[str, dict[str, None]] = {}
     for report in reports:
         for table in report.tables:
-            if table.repair_keys:
-                keys.setdefault(table.table, {}).update(dict.fromkeys(table.repair_keys))
+            if wanted := dict.fromkeys(table.repair_keys):
+                keys.setdefault(table.table, {}).update(wanted)
     asked: list[Snapshot] = []
     for name, some in keys.items():
         asked += ask_for_snapshots(spec, [name], SnapshotOptions(keys=tuple(some)))

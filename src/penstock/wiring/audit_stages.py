@@ -8,14 +8,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from penstock.core.audit.findings import StagesFound, Suspect, TableFindings, unread
+from penstock.core.audit.findings import StagesFound, TableFindings, unread
 from penstock.core.audit.stage_columns import left_out
 from penstock.core.audit.stages import StageLook, find_first_wrong
+from penstock.core.audit.suspects import Suspects
 from penstock.core.audit.table_plan import KnownTarget, plan_table
 from penstock.core.errors import PenstockError
-from penstock.links.audit.compare import Pair
 from penstock.links.audit.files_stage import FilesStage
 from penstock.links.audit.last_messages import read_last_messages
+from penstock.links.audit.pair import Pair
 from penstock.links.audit.settle import settle
 from penstock.links.audit.table import audit_table
 from penstock.links.audit.table_changes import TableChanges
@@ -40,7 +41,8 @@ from penstock.wiring.open import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.audit.findings import LastMessage, RowKey, Stage
+    from penstock.core.audit.findings import LastMessage, Stage
+    from penstock.core.audit.queries import RowKey
     from penstock.core.audit.table_plan import TablePlan
     from penstock.core.tables import TableId
     from penstock.wiring.audited_link import AuditedLink
@@ -143,12 +145,12 @@ class _StageAudit:
             newest = replace(self._pair.target_side, rows=self._changes.folded.newest)
             messages = read_last_messages(self._changes.folded, newest, keys)
             known = [key for key in keys if key in messages or not self._changes.is_partial]
-            suspects = [Suspect(key, None, (), ()) for key in known]
+            suspects = Suspects.of_keys(known)
             looked = settle(self._pair, suspects, self._await)
         except PenstockError:
             return StageLook(unknown=frozenset(keys)), {}
-        open_ = {each.key for each in looked.in_flight}
-        wrong = frozenset(each.key for each in looked.wrong)
+        open_ = set(looked.in_flight.row_keys())
+        wrong = frozenset(looked.wrong.row_keys())
         return StageLook(wrong, frozenset(key for key in keys if key not in known or key in open_)), messages
 
     def _audit(self, table: str) -> TableFindings:

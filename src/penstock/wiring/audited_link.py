@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from penstock.config.audits import AuditSpec
     from penstock.config.specs import LinkSpec, PipelineSpec
-    from penstock.core.audit.findings import RowKey, TableFindings
+    from penstock.core.audit.findings import TableFindings
+    from penstock.core.audit.queries import RowKey
     from penstock.core.tables import TableId
     from penstock.links.audit.lake_target import LakeTargetState
     from penstock.links.audit.pace import Pace

@@ -18,6 +18,8 @@ from penstock.wiring.open import mysql_server, mysql_source
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from penstock.config.audits import AuditSpec
     from penstock.config.specs import SourceSpec
     from penstock.core.audit.dialects import AuditDialect
@@ -73,6 +75,10 @@ class AuditedMysqlSource:
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See AuditedDatabase."""
         return self._database.fetch(query)
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See AuditedDatabase."""
+        return self._database.fetch_texts(query)
 
     def close(self) -> None:
         """See AuditedDatabase."""

@@ -15,10 +15,12 @@ from penstock.core.audit.dialects import DUCKDB
 from penstock.core.audit.findings import score_of
 from penstock.core.audit.scores import Score
 from penstock.core.audit.side import AuditColumn, AuditSide, Cut
+from penstock.core.audit.suspects import Suspects
 from penstock.core.audit.table_plan import TablePlan
 from penstock.core.errors import UnavailableError
-from penstock.links.audit.compare import Bounds, Pair, compare
+from penstock.links.audit.compare import Bounds, compare
 from penstock.links.audit.pace import Pace
+from penstock.links.audit.pair import Pair
 from penstock.links.audit.table import Databases, audit_table
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def test_only_partitions_whose_rows_nobody_looked_at_are_asked_for_minhash_value
     assert few.not_narrowed
     assert {each for each, (mine, theirs) in few.unequal.items() if mine.minima and theirs.minima} == few.not_narrowed
     assert not any(mine.minima or theirs.minima for mine, theirs in all_.unequal.values())
-    score, unequal = score_of(all_, all_.suspects, (), 16)
+    score, unequal = score_of(all_, all_.suspects, Suspects.of(()), 16)
     assert unequal == len(all_.unequal)
     assert score.score == score.lower == pytest.approx(4 / 6)
 
@@ -70,8 +72,8 @@ def test_rows_with_the_same_key_and_without_one_are_found_too(tmp_path: Path) ->
     found = compare(Pair(mine, theirs, _side("integer"), _side("integer")), Bounds(partition_size=1280))
 
     assert {each.key: (len(each.source), len(each.target)) for each in found.suspects} == {
-        ("7",): (1, 2),
-        (None,): (0, 1),
+        ("7",): (16, 32),
+        (None,): (0, 16),
     }
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.core.audit.repair import repair_key
+from penstock.core.audit.repair import RepairKeys, repair_key
 from penstock.core.audit.side import AuditColumn
+from penstock.core.audit.suspects import Suspects
 
 if TYPE_CHECKING:
     from penstock.core.audit.dialects import Kind
@@ -35,3 +36,10 @@ def test_a_key_is_written_as_sql_writes_its_values(kind: Kind, text: str, writte
 
 def test_no_source_has_a_row_whose_key_is_null() -> None:
     assert repair_key([AuditColumn("a", "text"), AuditColumn("b", "integer")], ("x", None)) is None
+
+
+def test_rows_with_null_in_their_key_are_not_asked_for() -> None:
+    keys = RepairKeys((AuditColumn("id", "integer"),), Suspects.of_keys([("7",), (None,), ("8",)]))
+
+    assert list(keys) == ['{"id": "7"}', '{"id": "8"}']
+    assert not list(RepairKeys())

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
+from penstock.adapters.duckdb.texts import texts_of
 from penstock.core.audit.dialects import DUCKDB
-from penstock.core.audit.findings import Suspect
 from penstock.core.audit.side import AuditColumn, AuditSide
+from penstock.core.audit.suspects import Suspects
 from penstock.links.audit import settle as settling
-from penstock.links.audit.compare import Pair
+from penstock.links.audit.pair import Pair
 from penstock.links.audit.settle import LookedAt, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
 
     from penstock.core.audit.dialects import AuditDialect
 
@@ -45,6 +48,9 @@ class Table:
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         return self._connection.execute(query).fetchall()
 
+    def fetch_texts(self, query: str) -> pa.Table:
+        return texts_of(self._connection.sql(query))
+
     def write(self, id_: int, n: int | None) -> None:
         """Give a row a value, or delete it."""
         self._connection.execute("DELETE FROM t WHERE id = ?", [id_])
@@ -69,7 +75,7 @@ class World:
 
     def settle(self, suspects: Sequence[int]) -> LookedAt:
         pair = Pair(self.source, self.target, SIDE, replace(SIDE))
-        return settle(pair, [Suspect((str(id_),), 0, (), ()) for id_ in suspects], lambda: "")
+        return settle(pair, Suspects.of_keys((str(id_),) for id_ in suspects), lambda: "")
 
     def write(self, id_: int, n: int | None) -> None:
         self.source.write(id_, n)
@@ -112,7 +118,7 @@ def test_rows_that_change_between_all_looks_are_found_equal_at_a_place_and_only_
         found = world.settle(range(ROWS))
 
     assert {each.key for each in found.wrong} == {("20",), ("21",), ("22",)}
-    assert found.in_flight == ()
+    assert not list(found.in_flight)
 
 
 def test_a_row_that_changes_all_the_time_and_never_comes_is_not_called_equal() -> None:

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.duckdb.query import query as ask
 from penstock.core.audit.dialects import DUCKDB
+from penstock.core.audit.text_tables import table_of_texts
 from penstock.core.errors import SinkError
 from penstock.ports.queries import ReadLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    import pyarrow as pa
 
     from penstock.core.audit.dialects import AuditDialect
 
@@ -40,11 +43,18 @@ class AuditedDuckdb:
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See `AuditedDatabase`. Raises SinkError for more than 100,000 rows."""
+        return list(zip(*(column.to_pylist() for column in self._ask(query).columns), strict=True))
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See `AuditedDatabase`. Raises SinkError as `fetch` does."""
+        return table_of_texts(self._ask(query).columns)
+
+    def close(self) -> None:
+        """See `AuditedDatabase`."""
+
+    def _ask(self, query: str) -> pa.Table:
         result = ask(self._path, self._run_file, query, _LIMITS)
         if result.truncated:
             message = f"an audit's query of {self._path} has more than {_LIMITS.rows_max} rows"
             raise SinkError(message, "choose a larger partition_size in `audits`")
-        return list(zip(*(column.to_pylist() for column in result.rows.columns), strict=True))
-
-    def close(self) -> None:
-        """See `AuditedDatabase`."""
+        return result.rows

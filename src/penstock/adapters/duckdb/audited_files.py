@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import duckdb
 
+from penstock.adapters.duckdb.texts import texts_of
 from penstock.core.audit.table_files import plan_view
 from penstock.core.errors import SinkError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import pyarrow as pa
+
     from penstock.core.audit.dialects import AuditDialect
     from penstock.core.audit.table_files import TableFiles
     from penstock.core.tables import TableId
 
+T = TypeVar("T")
 _MEMORY_MB: Final = 512
 _THREADS: Final = 2
 
@@ -62,10 +66,17 @@ class AuditedFiles:
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See `AuditedDatabase`."""
+        return self._read(lambda: self._connection.execute(query).fetchall())
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See `AuditedDatabase`."""
+        return self._read(lambda: texts_of(self._connection.sql(query)))
+
+    def _read(self, ask: Callable[[], T]) -> T:
         if self._is_renewed and self._table is not None:
             self.look(self._table)
         try:
-            return self._connection.execute(query).fetchall()
+            return ask()
         except duckdb.IOException as error:
             message = f"files of {self._table} cannot be read: {error}"
             raise UnavailableError(message, "audit again: files of an older version may be gone meanwhile") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.duckdb.database import DuckdbLimits, explained, open_database
+from penstock.adapters.duckdb.texts import texts_of
 from penstock.core.audit.dialects import DUCKDB
 from penstock.core.files import OFFSET, OP
 
@@ -71,6 +72,11 @@ class DuckdbFoldedRows:
         """See FoldedRows."""
         with explained(self._path):
             return self._connection.execute(query).fetchall()
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See FoldedRows."""
+        with explained(self._path):
+            return texts_of(self._connection.sql(query))
 
     def close(self) -> None:
         """See FoldedRows."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.adapters.duckdb.database import enter
 from penstock.adapters.duckdb.query_wire import ServerAddress, read_run_file, receive, send, write_run_file
 from penstock.adapters.duckdb.reading import run_query
-from penstock.core.errors import PenstockError, UnavailableError, UsageError
+from penstock.core.errors import PenstockError, SinkError, UnavailableError, UsageError
 from penstock.ports.queries import ReadLimits
 
 if TYPE_CHECKING:
@@ -26,22 +26,27 @@ _AT_ONCE_MAX = 4
 _WAIT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
 _DEFAULTS = ReadLimits()
+_SECONDS_MAX = 3600.0
+"""So long a query of an audit may take; who asks says so, and others have less."""
 
 
 class QueryServer:
     """Answers on a loopback port, from threads of this process, to who knows the token in the run file.
 
     Each query has its own cursor and sees one committed state; writes go on
-    meanwhile. At most four run at once, within `ReadLimits`.
+    meanwhile. At most four run at once, within the rows and bytes of `ReadLimits`.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, run_file: Path) -> None:
-        """Start to answer. `connection` must stay open until `close()`."""
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, run_file: Path, seconds_max: float = _SECONDS_MAX
+    ) -> None:
+        """Start to answer. `connection` must stay open until `close()`; no query takes more than `seconds_max`."""
         self._database = connection.cursor()
         self._guard = threading.Lock()
         self._cursors: set[duckdb.DuckDBPyConnection] = set()
         self._places = threading.BoundedSemaphore(_AT_ONCE_MAX)
         self._closing = False
+        self._seconds_max = seconds_max
         self._run_file = run_file
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._address = ServerAddress(self._listener.getsockname()[1], secrets.token_urlsafe(32), os.getpid())
@@ -104,20 +109,23 @@ class QueryServer:
             message = f"{_AT_ONCE_MAX} queries are running already"
             raise UnavailableError(message, "try again when they are done")
         try:
-            return self._read(str(request.get("statement")), _limits(request))
+            return self._read(str(request.get("statement")), _limits(request, self._seconds_max))
         finally:
             self._places.release()
 
     def _read(self, statement: str, limits: ReadLimits) -> tuple[dict[str, object], bytes]:
         with self._guard:
             if self._closing:
-                message = "the pipeline is ending"
-                raise UnavailableError(message, "try again: the file can then be read without it")
+                raise _ending()
             cursor = self._database.cursor()
             self._cursors.add(cursor)
         try:
             enter(cursor)
             result = run_query(cursor, statement, limits)
+        except SinkError as error:
+            if self._closing:
+                raise _ending() from error
+            raise
         finally:
             with self._guard:
                 self._cursors.discard(cursor)
@@ -128,10 +136,14 @@ class QueryServer:
         return {"truncated": result.truncated}, sink.getvalue().to_pybytes()
 
 
-def _limits(request: dict[str, object]) -> ReadLimits:
-    """Take the asker's limits where they are narrower than ours."""
+def _ending() -> UnavailableError:
+    return UnavailableError("the pipeline is ending", "try again: the file can then be read without it")
+
+
+def _limits(request: dict[str, object], seconds_max: float) -> ReadLimits:
+    """Take the asker's limits as far as ours allow."""
     rows, seconds = request.get("rows_max"), request.get("seconds_max")
     return ReadLimits(
         rows_max=min(rows, _DEFAULTS.rows_max) if isinstance(rows, int) else _DEFAULTS.rows_max,
-        seconds_max=min(seconds, _DEFAULTS.seconds_max) if isinstance(seconds, int | float) else _DEFAULTS.seconds_max,
+        seconds_max=min(seconds if isinstance(seconds, int | float) else _DEFAULTS.seconds_max, seconds_max),
     )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, connect, error_code
+from penstock.adapters.mysql.printed_rows import read_printed
 from penstock.core.audit.dialects import MARIADB, MYSQL
+from penstock.core.audit.text_tables import table_of_texts
 from penstock.core.errors import PenstockError, UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
     import pymysql
 
     from penstock.adapters.mysql.connection import MysqlServer
@@ -63,14 +67,14 @@ class AuditedMysql:
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See `AuditedDatabase`."""
-        try:
+        with _limits_explained():
             return ask(self._connection, query)
-        except PenstockError as error:
-            if error_code(error) not in _ENDED_BY_SERVER:
-                raise
-            message = f"the server ended an audit's query: {error.message}"
-            hint = "give the audit more `query_seconds`, or audit when the server is less busy"
-            raise UnavailableError(message, hint) from error
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See `AuditedDatabase`."""
+        with _limits_explained():
+            found = read_printed(self._connection, query)
+        return table_of_texts(found.columns)
 
     def row_bytes(self, table: TableId) -> int:
         """See `AuditedSource`."""
@@ -85,3 +89,15 @@ class AuditedMysql:
         """See `AuditedDatabase`; the server ends the transaction."""
         if self._connection.open:
             self._connection.close()
+
+
+@contextmanager
+def _limits_explained() -> Iterator[None]:
+    try:
+        yield
+    except PenstockError as error:
+        if error_code(error) not in _ENDED_BY_SERVER:
+            raise
+        message = f"the server ended an audit's query: {error.message}"
+        hint = "give the audit more `query_seconds`, or audit when the server is less busy"
+        raise UnavailableError(message, hint) from error

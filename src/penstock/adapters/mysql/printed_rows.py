@@ -15,7 +15,7 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from penstock.adapters.mysql.catalog import quote, quote_table
-from penstock.adapters.mysql.connection import MysqlServer, ask, buffered, connect
+from penstock.adapters.mysql.connection import MysqlServer, ask, buffered, connect, explain, server_of
 from penstock.core.errors import PenstockError
 from penstock.core.mysql.statements.describe import is_system_versioned
 from penstock.core.mysql.types.bytes_reader import MalformedError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId, TableSchema
 
 _BATCH_BYTES = 16 << 20
+_ROWS_AT_ONCE = 1 << 20
 
 
 def select_rows(schema: TableSchema) -> str:
@@ -53,6 +54,21 @@ def stream_rows(
     finally:
         if not finished:
             _stop_query(server, number, cursor)
+
+
+def read_printed(connection: pymysql.Connection, sql: str) -> PrintedRows:
+    """Return all rows of a statement, printed in UTF-8; of none there are no columns. Raises as `ask` does."""
+    parts: list[PrintedRows] = []
+    try:
+        cursor = connection.cursor(SSCursor)
+        with _undecoded(connection):
+            cursor.execute(sql)
+        while fetched := _fetch(connection, cursor, _ROWS_AT_ONCE):
+            parts.append(fetched)
+        cursor.close()
+    except pymysql.err.MySQLError as error:
+        raise explain(error, server_of(connection)) from error
+    return PrintedRows.joined(parts) if parts else PrintedRows(())
 
 
 def rows_expected(connection: pymysql.Connection, table: TableId) -> int:
@@ -113,6 +129,13 @@ def _stop_query(server: MysqlServer, number: int, cursor: SSCursor) -> None:
 def _raw_values(connection: pymysql.Connection) -> Iterator[None]:
     """Take the values of the statement sent now as the bytes of the column, instead of as Python's types."""
     ask(connection, "SET character_set_results = binary")
+    with _undecoded(connection):
+        yield
+
+
+@contextlib.contextmanager
+def _undecoded(connection: pymysql.Connection) -> Iterator[None]:
+    """Take the values of the statement sent now as they are printed."""
     decoders, connection.decoders, connection.use_unicode = connection.decoders, {}, False
     try:
         yield

@@ -8,9 +8,12 @@ import psycopg
 
 from penstock.adapters.postgres.connection import PostgresServer, connect, explain
 from penstock.core.audit.dialects import POSTGRES
+from penstock.core.audit.text_tables import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from penstock.core.audit.dialects import AuditDialect
 
@@ -39,6 +42,10 @@ class AuditedPostgres:
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See `AuditedDatabase`."""
         return self._execute(query).fetchall()
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See `AuditedDatabase`."""
+        return table_of_rows(self.fetch(query))
 
     def close(self) -> None:
         """See `AuditedDatabase`."""

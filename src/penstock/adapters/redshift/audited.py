@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.redshift.connection import DRIVER_ERRORS, close, connect, execute, explain
 from penstock.core.audit.redshift import REDSHIFT
+from penstock.core.audit.text_tables import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from redshift_connector.cursor import Cursor
 
     from penstock.adapters.redshift.connection import RedshiftCluster
@@ -43,6 +45,10 @@ class AuditedRedshift:
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See `AuditedDatabase`."""
         return list(self._execute(query).fetchall())
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See `AuditedDatabase`."""
+        return table_of_rows(self.fetch(query))
 
     def close(self) -> None:
         """See `AuditedDatabase`."""

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.snowflake.connection import SnowflakeDatabase
 from penstock.core.audit.snowflake import SNOWFLAKE
+from penstock.core.audit.text_tables import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from penstock.adapters.snowflake.account import SnowflakeAccount
     from penstock.core.audit.dialects import AuditDialect
@@ -32,6 +35,10 @@ class AuditedSnowflake:
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See `AuditedDatabase`."""
         return self._database.fetch(query)
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See `AuditedDatabase`."""
+        return table_of_rows(self.fetch(query))
 
     def close(self) -> None:
         """See `AuditedDatabase`."""

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 from penstock.core.audit.minhash import matching_share
+from penstock.core.audit.repair import RepairKeys
 from penstock.core.audit.scores import Score, Share, margin, table_score
+from penstock.core.audit.suspects import RowCounts
 from penstock.core.errors import ReplicaLagError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from penstock.core.audit.queries import Signature
+    from penstock.core.audit.queries import Hashes, RowKey, Signature
+    from penstock.core.audit.suspects import Suspects
     from penstock.core.errors import PenstockError
 
-RowKey: TypeAlias = tuple[str | None, ...]
-Hashes: TypeAlias = tuple[str, ...]
-"""Of the rows with one key, sorted: more than one where a key is there several times."""
 RowState: TypeAlias = Literal["missing", "extra", "different"]
 Stage: TypeAlias = Literal["topic", "files", "landing", "target"]
 TableState: TypeAlias = Literal["equal", "different", "lagging", "not compared", "not reached", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """A row that was not the same on both sides, in which partition, when it was first looked at."""
-
-    key: RowKey
-    partition: int | None
-    source: Hashes
-    target: Hashes
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +34,7 @@ class Comparison:
 
     equal: int
     unequal: Mapping[int | None, tuple[Signature, Signature]]
-    suspects: tuple[Suspect, ...]
+    suspects: Suspects
     not_narrowed: frozenset[int | None] = frozenset()
     source_rows: int = 0
     target_rows: int = 0
@@ -56,6 +47,34 @@ class DivergentRow:
     key: RowKey
     state: RowState
     columns: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRows(Sequence[DivergentRow]):
+    """The rows that are named: first those with values, and those that are made when they are asked for."""
+
+    valued: tuple[DivergentRow, ...]
+    others: Suspects
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.valued) + len(self.others)
+
+    def __iter__(self) -> Iterator[DivergentRow]:
+        """One by one."""
+        yield from self.valued
+        for each in self.others:
+            yield DivergentRow(each.key, row_state(each.source, each.target))
+
+    @overload
+    def __getitem__(self, place: int) -> DivergentRow: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[DivergentRow]: ...
+
+    def __getitem__(self, place: int | slice) -> DivergentRow | Sequence[DivergentRow]:
+        """One of them, or some."""
+        return tuple(self)[place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +120,7 @@ class TableFindings:
 
     `rows` are the first of `wrong_rows`. `in_flight` counts rows that changed all the while they were looked at, so
     that nothing is known of them; `not_narrowed` partitions of which no rows are named.
-    `repair_keys` are the keys of `rows` as `repair_key` writes them; nobody is shown them.
+    `repair_keys` are the keys of `rows`; nobody is shown them.
     `stages` is None unless the stages before the target were audited, too.
     """
 
@@ -113,13 +132,13 @@ class TableFindings:
     source_rows: int = 0
     target_rows: int = 0
     key: tuple[str, ...] = ()
-    rows: tuple[DivergentRow, ...] = ()
+    rows: Sequence[DivergentRow] = ()
     wrong_rows: int = 0
     in_flight: int = 0
     not_narrowed: int = 0
     not_compared: tuple[NotCompared, ...] = ()
     why: str = ""
-    repair_keys: tuple[str, ...] = ()
+    repair_keys: RepairKeys = field(default_factory=RepairKeys)
     position: str = ""
     seconds: float = 0.0
     stages: StagesFound | None = None
@@ -163,34 +182,32 @@ def row_state(source: Hashes, target: Hashes) -> RowState:
     return "different" if source else "extra"
 
 
-def score_of(comparison: Comparison, wrong: Sequence[Suspect], open_: Sequence[Suspect], k: int) -> tuple[Score, int]:
+def score_of(comparison: Comparison, wrong: Suspects, open_: Suspects, k: int) -> tuple[Score, int]:
     """Return the score once suspects were looked at again, and how many partitions are still unequal.
 
     A partition all of whose suspects turned out to be the same on both sides is
     equal. Rows are counted where all that differ are known, but by MinHash values
     where there are any, unless these are of rows in flight.
     """
-    left: dict[int | None, list[Suspect]] = {partition: [] for partition in comparison.not_narrowed}
-    for suspect in (*wrong, *open_):
-        left.setdefault(suspect.partition, []).append(suspect)
-    settled = {each.key for each in (*wrong, *open_)}
-    mixed = {each.partition for each in comparison.suspects if each.key not in settled} - comparison.not_narrowed
+    left = dict.fromkeys(comparison.not_narrowed, RowCounts())
+    for counted in (wrong.counted(), open_.counted()):
+        left |= {partition: left.get(partition, RowCounts()).plus(each) for partition, each in counted.items()}
+    found = comparison.suspects.counted()
+    mixed = {each for each in found if left.get(each, RowCounts()).keys < found[each].keys} - comparison.not_narrowed
     cleared = mixed - left.keys()
     shares = []
     for partition, (source, target) in comparison.unequal.items():
         if partition in cleared:
             continue
         if partition in mixed or not (source.minima or target.minima):
-            shares.append(_counted_share(source, left.get(partition, ())))
+            shares.append(_counted_share(source, left.get(partition, RowCounts())))
         else:
             shares.append(Share(matching_share(source.minima, target.minima), margin(k)))
     equal = comparison.equal + len(comparison.unequal) - len(shares)
     return table_score(equal, shares), len(shares)
 
 
-def _counted_share(source: Signature, wrong: Sequence[Suspect]) -> Share:
+def _counted_share(source: Signature, wrong: RowCounts) -> Share:
     """Return the Jaccard similarity of the rows of a partition, of which those that are wrong are known."""
-    here = sum(len(suspect.source) for suspect in wrong)
-    there = sum(len(suspect.target) for suspect in wrong)
-    common = max(0, source.count - here)
-    return Share(common / max(1, common + here + there), 0.0)
+    common = max(0, source.count - wrong.source)
+    return Share(common / max(1, common + wrong.source + wrong.target), 0.0)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.core.audit.minhash import MASK, MODULUS, coefficients
 from penstock.core.audit.side import HASH_VALUES, words
@@ -16,6 +13,9 @@ if TYPE_CHECKING:
 
     from penstock.core.audit.side import AuditColumn, AuditSide
 
+RowKey: TypeAlias = tuple[str | None, ...]
+Hashes: TypeAlias = bytes
+"""Of the rows with one key, 16 bytes each, sorted: of several where a key is there several times."""
 WORDS: Final = 4
 _PARTS_MAX: Final = 128
 _PART_KEYS_MIN: Final = 64
@@ -116,7 +116,7 @@ def rows_query(side: AuditSide, within: Within, width: int) -> str:
     return f"SELECT {listed} FROM {side.rows}{_where(side, within)}"  # noqa: S608 - names are quoted
 
 
-def sums_query(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> str:
+def sums_query(side: AuditSide, keys: Sequence[RowKey]) -> str:
     """Return the query for the number and the sums, as of a signature, of the rows with one of `keys`."""
     where = _keys_where(side, keys)
     hashed = f"SELECT {side.row_hash()} AS h FROM {side.rows} WHERE {where}{side.dialect.fence}"  # noqa: S608 - names are quoted
@@ -129,16 +129,7 @@ def read_sums(rows: Sequence[Sequence[Any]]) -> Signature:
     return Signature(int(count), tuple(int(each or 0) for each in sums))
 
 
-def sums_of(hashes: Iterable[Iterable[str]]) -> Signature:
-    """Return what `sums_query` would give of rows with these `hashes`."""
-    joined = "".join(chain.from_iterable(hashes))
-    numbers = np.frombuffer(bytes.fromhex(joined), ">u4").reshape(-1, WORDS)
-    return Signature(len(numbers), tuple(numbers.sum(axis=0, dtype=np.uint64).tolist()))
-
-
-def keys_query(
-    side: AuditSide, keys: Sequence[tuple[str | None, ...]], *, values: bool = False, more: Sequence[str] = ()
-) -> str:
+def keys_query(side: AuditSide, keys: Sequence[RowKey], *, values: bool = False, more: Sequence[str] = ()) -> str:
     """Return the query for key and hash of the rows with one of `keys`; with `values` instead of the hash.
 
     `read_value` reads these. `more` are columns that follow. Where a database takes two keys for equal that are not,
@@ -252,13 +243,14 @@ def _where(side: AuditSide, within: Within | None = None) -> str:
 def _conditions(side: AuditSide, within: Within) -> Iterator[str]:
     """Yield ranges of the key where an index may serve them, else one look at each row, whatever the partitions."""
     value, numbers = side.key_value(), sorted(each for each in within.partitions if each is not None)
-    if numbers and (side.cut == "hash" or side.dialect.scans):
+    ranges = ranges_of(numbers, within.width)
+    if numbers and (side.cut == "hash" or (side.dialect.scans and len(ranges) > 1)):
         listed = f"{side.partition(within.width)} IN ({', '.join(map(str, numbers))})"
         whole = KeyRange(numbers[0] * within.width, (numbers[-1] + 1) * within.width - 1)
         # Stretches of a table without such keys need not be read.
         yield listed if side.cut == "hash" else f"({_in_range(value, whole)} AND {listed})"
     else:
-        yield from (_in_range(value, each) for each in ranges_of(numbers, within.width))
+        yield from (_in_range(value, each) for each in ranges)
     if None in within.partitions:
         yield f"{value} IS NULL"
 
@@ -276,12 +268,12 @@ def _value_parts(side: AuditSide, column: AuditColumn) -> tuple[str, str]:
     return f"SUBSTR({text}, 1, {VALUE_CHARACTERS})", f"CASE WHEN {count} > {VALUE_CHARACTERS} THEN {rest} END"
 
 
-def _keys_where(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> str:
+def _keys_where(side: AuditSide, keys: Sequence[RowKey]) -> str:
     condition = _keys_condition(side, keys)
     return f"{side.where} AND ({condition})" if side.where else condition
 
 
-def _keys_condition(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> str:
+def _keys_condition(side: AuditSide, keys: Sequence[RowKey]) -> str:
     numbers = [key[0] for key in keys if key[0] is not None]
     if len(side.key) == 1 and side.key[0].kind == "integer" and len(numbers) == len(keys):
         listed = ", ".join(numbers)
@@ -290,7 +282,7 @@ def _keys_condition(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> 
     return " OR ".join(f"({_key_condition(side, key)})" for key in keys)
 
 
-def _key_condition(side: AuditSide, key: tuple[str | None, ...]) -> str:
+def _key_condition(side: AuditSide, key: RowKey) -> str:
     conditions = []
     for column, text in zip(side.key, key, strict=True):
         name = side.dialect.quoted(column.name)
@@ -315,9 +307,9 @@ def _text_column(side: AuditSide, column: AuditColumn) -> str:
     return side.dialect.text_cast.format(side.dialect.quoted(column.name))
 
 
-def index_by_key(rows: Iterable[Sequence[Any]], width: int) -> Mapping[tuple[str | None, ...], list[Sequence[Any]]]:
+def index_by_key(rows: Iterable[Sequence[Any]], width: int) -> Mapping[RowKey, list[Sequence[Any]]]:
     """Return rows by their key, which is their first `width` columns: several, where a key is there several times."""
-    found: dict[tuple[str | None, ...], list[Sequence[Any]]] = {}
+    found: dict[RowKey, list[Sequence[Any]]] = {}
     for row in rows:
         found.setdefault(tuple(None if each is None else str(each) for each in row[:width]), []).append(row)
     return found

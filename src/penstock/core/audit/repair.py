@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from penstock.core.audit.findings import RowKey
+    from penstock.core.audit.queries import RowKey
     from penstock.core.audit.side import AuditColumn
+    from penstock.core.audit.suspects import Suspects
+
+
+@dataclass(frozen=True, slots=True)
+class RepairKeys:
+    """The keys of rows as `repair_key` writes them, but for those with NULL: many, which are written when asked for."""
+
+    columns: tuple[AuditColumn, ...] = ()
+    rows: Suspects | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        """One by one."""
+        keys = () if self.rows is None else self.rows.row_keys()
+        written = (repair_key(self.columns, key) for key in keys)
+        return (key for key in written if key is not None)
 
 
 def repair_key(columns: Sequence[AuditColumn], key: RowKey) -> str | None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.audit.findings import DivergentRow, RowKey, StagedRow, StagesFound, TableFindings
+    from penstock.core.audit.findings import DivergentRow, StagedRow, StagesFound, TableFindings
+    from penstock.core.audit.queries import RowKey
     from penstock.core.audit.report import AuditReport
     from penstock.core.audit.scores import Score
 

@@ -10,7 +10,8 @@ from penstock.core.audit.findings import StagedRow
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from penstock.core.audit.findings import LastMessage, RowKey, Stage
+    from penstock.core.audit.findings import LastMessage, Stage
+    from penstock.core.audit.queries import RowKey
 
 STAGES: Final[tuple[Stage, ...]] = ("topic", "files", "landing", "target")
 """In the order of the way. The source is what all of them are compared with."""

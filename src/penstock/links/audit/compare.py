@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from penstock.core.audit.findings import Comparison, Suspect
+from penstock.core.audit.findings import Comparison
 from penstock.core.audit.partition_size import PARTITION_ROWS
-from penstock.core.audit.queries import (
-    Signature,
-    Within,
-    count_query,
-    extremes_query,
-    hash_cuts,
-    index_by_key,
-    merge_parts,
-    minima_query,
-    number_cuts,
-    read_minima,
-    read_signatures,
-    rows_query,
-    signature_query,
-)
-from penstock.links.audit.ask import at_once
-from penstock.links.audit.pace import Pace
+from penstock.core.audit.queries import Within, count_query, extremes_query, hash_cuts, merge_parts, number_cuts
+from penstock.core.audit.suspects import Suspects, differing
+from penstock.links.audit.ask import one_ahead
+from penstock.links.audit.scan import ROWS_AT_ONCE, rows_of, scan
+from penstock.links.audit.signatures import PARTITIONS_AT_ONCE, beside, read_both, unequal_of, with_minima
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from penstock.core.audit.queries import Cuts
-    from penstock.core.audit.side import AuditSide
-    from penstock.ports.audited import AuditedDatabase
-
-Rows: TypeAlias = "Sequence[Sequence[Any]]"
+    from penstock.core.audit.queries import Cuts, Signature
+    from penstock.core.audit.suspects import HashedRows
+    from penstock.links.audit.pair import Pair
+    from penstock.links.audit.signatures import Both
 
 PARTITIONS_MAX: Final = 4096
 """Signatures that travel at once, per side."""
@@ -41,23 +28,8 @@ SUSPECTS_MIN: Final = 10_000
 """So many rows that differ are looked at, however few are to be named."""
 _LEAF_ROWS: Final = 10_000
 """A partition of so few rows is not cut again: their hashes travel, which costs a database no more than their sums."""
-_ROWS_AT_ONCE: Final = 20_000
-"""So many hashes of rows travel at once, per side."""
 _NARROWER: Final = 64
-_PARTITIONS_AT_ONCE: Final = 500
 _SUSPECTS_AT_ONCE: Final = 100_000
-_NOTHING: Final = Signature(0, (0, 0, 0, 0))
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A table on both sides, the databases that it is in, and how fast they may be read."""
-
-    source: AuditedDatabase
-    target: AuditedDatabase
-    source_side: AuditSide
-    target_side: AuditSide
-    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +47,28 @@ class Bounds:
 
 
 def compare(pair: Pair, bounds: Bounds) -> Comparison:
-    """Compare the two sides as they are in the databases' snapshots.
-
-    Raises what their `fetch` does, and UnavailableError when the time is over.
+    """Compare the two sides as they are in the databases' snapshots. Raises what their `fetch` does.
 
     One scan of each side tells which partitions differ, and in which of their parts,
-    whose rows are read. Partitions with more rows than may be looked at get MinHash
-    values, which tell how alike they are; so do all that differ, by the classic form.
+    whose rows are read; where most differ, rows are read at once. Partitions with more
+    rows than may be looked at get MinHash values, which tell how alike they are; so
+    do all that differ, by the classic form.
     """
     cuts = _cuts(pair, bounds)
-    fine = _scan(pair, cuts)
-    found = _both(*(merge_parts({number: both[side] for number, both in fine.items()}, cuts.parts) for side in (0, 1)))
-    differing = {number: both for number, both in found.items() if not both[0].equals(both[1])}
-    suspects, not_narrowed = _narrow(pair, cuts, fine, differing, bounds.suspects_max)
-    estimated = differing if pair.source_side.form == "classic" else {each: differing[each] for each in not_narrowed}
+    scanned = scan(pair, cuts, bounds.suspects_max)
+    fine = scanned.parts
+    merged = beside(
+        *(merge_parts({number: both[side] for number, both in fine.items()}, cuts.parts) for side in (0, 1))
+    )
+    room = bounds.suspects_max - scanned.looked_at
+    suspects, not_narrowed = _narrow(pair, cuts, fine, unequal_of(merged), room)
+    found = merged | scanned.partitions
+    unequal = unequal_of(found)
+    estimated = unequal if pair.source_side.form == "classic" else {each: unequal[each] for each in not_narrowed}
     return Comparison(
-        len(found) - len(differing),
-        differing | _with_minima(pair, cuts.width, estimated, bounds.k),
-        tuple(suspects),
+        len(found) - len(unequal),
+        unequal | with_minima(pair, cuts.width, estimated, bounds.k),
+        Suspects.joined([*scanned.suspects, *suspects]),
         frozenset(not_narrowed),
         sum(source.count for source, _ in found.values()),
         sum(target.count for _, target in found.values()),
@@ -108,93 +84,29 @@ def _cuts(pair: Pair, bounds: Bounds) -> Cuts:
     return number_cuts([(low, high) for low, high in extremes], bounds.partition_size, PARTITIONS_MAX)
 
 
-def _scan(pair: Pair, cuts: Cuts) -> dict[int | None, tuple[Signature, Signature]]:
-    """Return both sides' signatures of all parts: in one scan of each side, or some partitions a second."""
-    at_once = pair.pace.partitions_per_second
-    if at_once is None or cuts.numbers is None:
-        return _signatures(pair, cuts.part_width, None)
-    found = _signatures(pair, cuts.part_width, [None], cuts.width)
-    for start in range(0, len(cuts.numbers), at_once):
-        with pair.pace.for_a_second():
-            found |= _signatures(pair, cuts.part_width, cuts.numbers[start : start + at_once], cuts.width)
-    return found
+def _narrow(pair: Pair, cuts: Cuts, fine: Both, unequal: Both, room: int) -> tuple[list[Suspects], set[int | None]]:
+    """Return the rows that differ in `unequal` partitions, and the partitions that were not looked into.
 
-
-def _signatures(
-    pair: Pair, width: int, partitions: Sequence[int | None] | None, of_width: int = 0
-) -> dict[int | None, tuple[Signature, Signature]]:
-    """Return both sides' signatures of partitions `width` wide, within `partitions` of `of_width` (None: of all)."""
-    found: dict[int | None, tuple[Signature, Signature]] = {}
-    for within in [None] if partitions is None else _groups(partitions, of_width):
-        found |= _both(*(read_signatures(rows) for rows in _fetch(pair, partial(_signatures_of, width, within))))
-    return found
-
-
-def _signatures_of(width: int, within: Within | None, side: AuditSide) -> str:
-    return signature_query(side, width, within)
-
-
-def _with_minima(
-    pair: Pair, width: int, unequal: Mapping[int | None, tuple[Signature, Signature]], k: int
-) -> dict[int | None, tuple[Signature, Signature]]:
-    """Return the signatures of unequal partitions, `width` wide, with MinHash values."""
-    full: dict[int | None, tuple[Signature, Signature]] = {}
-    for within in _groups(list(unequal), width):
-        mine, theirs = (read_minima(rows) for rows in _fetch(pair, partial(_minima_of, within, k)))
-        for number in within.partitions:
-            source, target = unequal[number]
-            full[number] = (
-                replace(source, minima=mine.get(number, ())),
-                replace(target, minima=theirs.get(number, ())),
-            )
-    return full
-
-
-def _minima_of(within: Within, k: int, side: AuditSide) -> str:
-    return minima_query(side, within.width, within, k)
-
-
-def _fetch(pair: Pair, query: Callable[[AuditSide], str]) -> tuple[Rows, Rows]:
-    """Ask both sides at once: each is a server or a file of its own, and in a snapshot of its own."""
-    pair.pace.require_time()
-    return at_once(
-        partial(pair.source.fetch, query(pair.source_side)), partial(pair.target.fetch, query(pair.target_side))
-    )
-
-
-def _both(
-    mine: Mapping[int | None, Signature], theirs: Mapping[int | None, Signature]
-) -> dict[int | None, tuple[Signature, Signature]]:
-    return {number: (mine.get(number, _NOTHING), theirs.get(number, _NOTHING)) for number in {*mine, *theirs}}
-
-
-def _narrow(
-    pair: Pair,
-    cuts: Cuts,
-    fine: Mapping[int | None, tuple[Signature, Signature]],
-    unequal: Mapping[int | None, tuple[Signature, Signature]],
-    suspects_max: int,
-) -> tuple[list[Suspect], set[int | None]]:
-    """Return the rows that differ in `unequal` partitions, and the partitions that were not looked into."""
-    parts: dict[int | None, dict[int | None, tuple[Signature, Signature]]] = {number: {} for number in unequal}
+    Once as many differ as there is `room` for, no more are looked into.
+    """
+    parts: dict[int | None, Both] = {number: {} for number in unequal}
     for number, both in fine.items():
         partition = None if number is None else number // cuts.parts
         if partition in parts and not both[0].equals(both[1]):
             parts[partition][number] = both
-    suspects: list[Suspect] = []
+    suspects: list[Suspects] = []
     todo = sorted(parts, key=lambda number: (number is not None, number or 0))
-    while todo and len(suspects) < suspects_max:
+    while todo and sum(map(len, suspects)) < room:
         count = _count_at_once([parts[number].values() for number in todo])
         some, todo = todo[:count], todo[count:]
         level, at = {number: both for partition in some for number, both in parts[partition].items()}, cuts.part_width
         while level:
             leaves = {number: None for number, both in level.items() if _is_leaf(number, both, at)}
-            for few in _few_rows(list(leaves), level):
-                suspects += _diff_rows(pair, few, at, cuts.width)
+            fetches = (partial(_fetch_rows, pair, few, at, cuts.width) for few in _few_rows(list(leaves), level))
+            suspects += (differing(*both) for both in one_ahead(fetches))
             rest = [number for number in level if number not in leaves]
             narrower = -(-at // _NARROWER)
-            found = _signatures(pair, narrower, rest, at) if rest else {}
-            level = {number: both for number, both in found.items() if not both[0].equals(both[1])}
+            level = unequal_of(read_both(pair, narrower, rest, at)) if rest else {}
             at = narrower
     return suspects, set(todo)
 
@@ -202,11 +114,11 @@ def _narrow(
 def _count_at_once(parts: Sequence[Iterable[tuple[Signature, Signature]]]) -> int:
     """Return how many partitions to look into together: few enough that all of their rows may be suspects."""
     rows = 0
-    for place, of_partition in enumerate(parts[:_PARTITIONS_AT_ONCE]):
+    for place, of_partition in enumerate(parts[:PARTITIONS_AT_ONCE]):
         rows += sum(max(side.count for side in both) for both in of_partition)
         if rows > _SUSPECTS_AT_ONCE:
             return max(1, place)
-    return _PARTITIONS_AT_ONCE
+    return PARTITIONS_AT_ONCE
 
 
 def _is_leaf(number: int | None, both: tuple[Signature, Signature], width: int) -> bool:
@@ -214,15 +126,13 @@ def _is_leaf(number: int | None, both: tuple[Signature, Signature], width: int) 
     return number is None or width == 1 or max(side.count for side in both) <= _LEAF_ROWS
 
 
-def _few_rows(
-    leaves: Sequence[int | None], level: Mapping[int | None, tuple[Signature, Signature]]
-) -> Iterator[Sequence[int | None]]:
+def _few_rows(leaves: Sequence[int | None], level: Both) -> Iterator[Sequence[int | None]]:
     """Yield `leaves` in groups whose rows are few enough to travel at once."""
     some: list[int | None] = []
     rows = 0
     for number in leaves:
         count = max(side.count for side in level[number])
-        if some and (rows + count > _ROWS_AT_ONCE or len(some) == _PARTITIONS_AT_ONCE):
+        if some and (rows + count > ROWS_AT_ONCE or len(some) == PARTITIONS_AT_ONCE):
             yield some
             some, rows = [], 0
         some.append(number)
@@ -231,31 +141,6 @@ def _few_rows(
         yield some
 
 
-def _diff_rows(pair: Pair, leaves: Sequence[int | None], at: int, width: int) -> Iterator[Suspect]:
-    """Compare row by row in `leaves`, which are `at` wide."""
-    places = len(pair.source_side.key)
-    found = _fetch(pair, partial(_rows_of, Within(tuple(leaves), at), width))
-    mine, theirs = (index_by_key(rows, places) for rows in _unlike(*found))
-    for key in {**mine, **theirs}:
-        rows, others = mine.get(key, []), theirs.get(key, [])
-        source, target = (tuple(sorted(str(row[places]) for row in side)) for side in (rows, others))
-        if source != target:
-            partition = (rows or others)[0][places + 1]
-            yield Suspect(key, None if partition is None else int(partition), source, target)
-
-
-def _unlike(mine: Rows, theirs: Rows) -> tuple[Rows, Rows]:
-    """Leave out the rows that are the same on both sides, where none is there twice."""
-    here, there = {tuple(row) for row in mine}, {tuple(row) for row in theirs}
-    if len(here) < len(mine) or len(there) < len(theirs):
-        return mine, theirs
-    return list(here - there), list(there - here)
-
-
-def _rows_of(within: Within, width: int, side: AuditSide) -> str:
-    return rows_query(side, within, width)
-
-
-def _groups(partitions: Sequence[int | None], width: int) -> Iterator[Within]:
-    for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
-        yield Within(tuple(partitions[start : start + _PARTITIONS_AT_ONCE]), width)
+def _fetch_rows(pair: Pair, leaves: Sequence[int | None], at: int, width: int) -> tuple[HashedRows, HashedRows]:
+    """Return the rows of `leaves`, which are `at` wide."""
+    return pair.fetch_hashes(partial(rows_of, Within(tuple(leaves), at), width))

@@ -8,26 +8,30 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.audit.canonical_text import read_float
 from penstock.core.audit.findings import DivergentRow, row_state
 from penstock.core.audit.queries import VALUE_PARTS, index_by_key, keys_query, read_value
-from penstock.links.audit.ask import at_once, groups, pages
+from penstock.links.audit.ask import at_once, page_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from penstock.core.audit.findings import RowKey, Suspect
+    from penstock.core.audit.queries import RowKey
     from penstock.core.audit.side import AuditColumn, AuditSide
-    from penstock.links.audit.compare import Pair
+    from penstock.core.audit.suspects import Suspects
+    from penstock.links.audit.pair import Pair
     from penstock.ports.audited import AuditedDatabase
 
+VALUES_MAX: Final = 10_000
+"""Of so many rows of a table the values are told; of others that are named, keys."""
 _VALUES_AT_ONCE: Final = 40_000
 """So many values travel at once, per side, of each `VALUE_CHARACTERS` at most."""
 
 
-def describe_rows(pair: Pair, wrong: Sequence[Suspect]) -> Iterator[DivergentRow]:
+def describe_rows(pair: Pair, wrong: Suspects) -> Iterator[DivergentRow]:
     """Yield what is wrong with each row, with the values of the columns that differ, cut where they are long."""
-    for some in groups(wrong, max(1, _VALUES_AT_ONCE // len(pair.source_side.columns))):
-        keys = [suspect.key for suspect in some]
+    size = max(1, _VALUES_AT_ONCE // len(pair.source_side.columns))
+    for start in range(0, len(wrong), size):
+        some = wrong.between(start, start + size)
         mine, theirs = at_once(
-            partial(_read, pair.source, pair.source_side, keys), partial(_read, pair.target, pair.target_side, keys)
+            partial(_read, pair.source, pair.source_side, some), partial(_read, pair.target, pair.target_side, some)
         )
         for suspect in some:
             row, other = (found.get(suspect.key, ((),))[0] for found in (mine, theirs))
@@ -36,11 +40,12 @@ def describe_rows(pair: Pair, wrong: Sequence[Suspect]) -> Iterator[DivergentRow
 
 
 def _read(
-    database: AuditedDatabase, side: AuditSide, keys: Sequence[RowKey]
+    database: AuditedDatabase, side: AuditSide, suspects: Suspects
 ) -> Mapping[RowKey, Sequence[Sequence[object]]]:
     """Return the values of rows by key."""
-    rows = [row for some in pages(side, keys) for row in database.fetch(keys_query(side, some, values=True))]
-    wanted = set(keys)
+    queries = (keys_query(side, suspects.keys_at(some), values=True) for some in page_places(side, suspects))
+    rows = [row for query in queries for row in database.fetch(query)]
+    wanted = set(suspects.row_keys())
     return {key: found for key, found in index_by_key(rows, len(side.key)).items() if key in wanted}
 
 

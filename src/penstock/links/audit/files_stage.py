@@ -52,6 +52,10 @@ class FilesStage:
         """See AuditedDatabase."""
         return self._changes.folded.fetch(query)
 
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See AuditedDatabase."""
+        return self._changes.folded.fetch_texts(query)
+
     def close(self) -> None:
         """See AuditedDatabase: whoever opened what it reads closes that."""
 

@@ -12,7 +12,7 @@ from penstock.core.files import OFFSET, OP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.audit.findings import RowKey
+    from penstock.core.audit.queries import RowKey
     from penstock.core.audit.side import AuditSide
     from penstock.ports.folded_rows import FoldedRows
 

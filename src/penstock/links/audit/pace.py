@@ -12,6 +12,8 @@ from penstock.core.errors import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+QUERY_SECONDS: Final = 3600.0
+"""What a query of an audit may take, unless less is allowed."""
 OUT_OF_TIME: Final = "the audit's time was over before it was compared"
 
 
@@ -20,10 +22,12 @@ class Pace:
     """At `ends_at` (by the monotonic clock) an audit's time is over; None for as long as it takes.
 
     With `partitions_per_second` a table is not read in one scan but piece by piece.
+    A query that takes longer than `query_seconds` may be ended.
     """
 
     ends_at: float | None = None
     partitions_per_second: int | None = None
+    query_seconds: float = QUERY_SECONDS
 
     @property
     def seconds_left(self) -> float | None:

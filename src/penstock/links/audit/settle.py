@@ -12,24 +12,24 @@ the source has by now is on its way.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.audit.queries import (
-    index_by_key,
-    keys_query,
-    read_sums,
-    sums_of,
-    sums_query,
-)
-from penstock.links.audit.ask import pages
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.core.audit.queries import index_by_key, keys_query, read_sums, sums_query
+from penstock.core.audit.suspects import Suspects, hashes_of, sums_of
+from penstock.links.audit.ask import page_places
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
 
-    from penstock.core.audit.findings import Hashes, RowKey, Suspect
+    import numpy.typing as npt
+
     from penstock.core.audit.side import AuditSide
-    from penstock.links.audit.compare import Pair
+    from penstock.links.audit.pair import Pair
     from penstock.ports.audited import AuditedDatabase
 
 _LOOKS: Final = 3
@@ -43,63 +43,66 @@ _PAUSE_SECONDS: Final = 0.2
 class LookedAt:
     """What became of suspects, as they were when they were last read; `why` the target lags, "" if it does not."""
 
-    wrong: tuple[Suspect, ...]
-    in_flight: tuple[Suspect, ...]
+    wrong: Suspects
+    in_flight: Suspects
     why: str = ""
 
 
-def settle(pair: Pair, suspects: Sequence[Suspect], await_target: Callable[[], str]) -> LookedAt:
+def settle(pair: Pair, suspects: Suspects, await_target: Callable[[], str]) -> LookedAt:
     """Look at `suspects` again.
 
     `await_target` waits until the target has passed the place at which the source
     was last renewed, and says why it has not ("" if it has). Raises what `compare` does.
     """
-    looks = dict.fromkeys((suspect.key for suspect in suspects), 0)
-    open_ = {suspect.key: suspect for suspect in suspects}
-    wrong: list[Suspect] = []
+    open_, looks = suspects, np.zeros(len(suspects), np.int8)
+    wrong: list[Suspects] = []
     for number in range(_ROUNDS_MAX):
-        if not open_:
+        if not len(open_):
             break
         pair.pace.require_time()
         if number:
             time.sleep(_PAUSE_SECONDS)
         if why := await_target():
-            return LookedAt(tuple(wrong), tuple(open_.values()), why)
-        for key, now in _read_again(pair, open_).items():
-            before = open_[key]
-            looks[key] = looks[key] + 1 if now == before else int(now.source == before.source)
-            open_[key] = now
+            return LookedAt(Suspects.joined(wrong), open_, why)
+        now = _read_again(pair, open_)
+        is_same_source, is_same_target = _are_equal(now.source, open_.source), _are_equal(now.target, open_.target)
+        looks = np.where(is_same_source & is_same_target, looks + 1, is_same_source).astype(np.int8)
+        is_equal = _are_equal(now.target, now.source)
+        if number:
             # A suspect need not have been read before it came here.
-            if now.target == now.source or (number and now.target == before.source):
-                del open_[key]
-            elif looks[key] >= _LOOKS:
-                wrong.append(open_.pop(key))
-    return LookedAt(tuple(wrong), tuple(open_.values()))
+            is_equal |= _are_equal(now.target, open_.source)
+        is_wrong = ~is_equal & (looks >= _LOOKS)
+        wrong.append(now.take(np.flatnonzero(is_wrong)))
+        rest = np.flatnonzero(~is_equal & ~is_wrong)
+        open_, looks = now.take(rest), looks[rest]
+    return LookedAt(Suspects.joined(wrong), open_)
 
 
-def _read_again(pair: Pair, suspects: Mapping[RowKey, Suspect]) -> dict[RowKey, Suspect]:
+def _are_equal(hashes: pa.BinaryArray, others: pa.BinaryArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(pc.equal(hashes, others))
+
+
+def _read_again(pair: Pair, suspects: Suspects) -> Suspects:
     """Read the target, then the source."""
     pair.target.renew()
-    theirs = _changed(pair.target, pair.target_side, {key: each.target for key, each in suspects.items()})
+    target = _now(pair.target, pair.target_side, suspects, suspects.target)
     pair.source.renew()
-    mine = _changed(pair.source, pair.source_side, {key: each.source for key, each in suspects.items()})
-    changed = {
-        key: replace(
-            suspects[key], source=mine.get(key, suspects[key].source), target=theirs.get(key, suspects[key].target)
-        )
-        for key in mine.keys() | theirs.keys()
-    }
-    return {**suspects, **changed}
+    source = _now(pair.source, pair.source_side, suspects, suspects.source)
+    return suspects.seen_as(source, target)
 
 
-def _changed(database: AuditedDatabase, side: AuditSide, known: Mapping[RowKey, Hashes]) -> Mapping[RowKey, Hashes]:
-    """Return the hashes of rows by key, without rows that are as `known`, as sums tell."""
-    now: dict[RowKey, Hashes] = {}
-    for some in pages(side, list(known)):
-        if len(some) >= _SUMMED_MIN:
-            before = sums_of(known[key] for key in some)
-            if read_sums(database.fetch(sums_query(side, some))) == before:
-                continue
-        found = index_by_key(database.fetch(keys_query(side, some)), len(side.key))
-        now |= {key: tuple(sorted(str(row[len(side.key)]) for row in found.get(key, ()))) for key in some}
-    return now
+def _now(database: AuditedDatabase, side: AuditSide, suspects: Suspects, known: pa.BinaryArray) -> pa.BinaryArray:
+    """Return the hashes of all rows, page by page; those of a page are as `known` where their sums are."""
+    places: list[npt.NDArray[np.int64]] = []
+    found: list[pa.BinaryArray] = []
+    for some in page_places(side, suspects):
+        places.append(some)
+        keys, before = suspects.keys_at(some), known.take(some)
+        if len(some) >= _SUMMED_MIN and read_sums(database.fetch(sums_query(side, keys))) == sums_of(before):
+            found.append(before)
+            continue
+        rows = index_by_key(database.fetch(keys_query(side, keys)), len(side.key))
+        now = [hashes_of(str(row[len(side.key)]) for row in rows.get(key, ())) for key in keys]
+        found.append(pa.array(now, pa.binary()))
+    order = np.argsort(np.concatenate(places))
+    return pa.concat_arrays(found).take(order)

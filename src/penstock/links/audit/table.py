@@ -6,18 +6,23 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.core.audit.findings import TableFindings, score_of
-from penstock.core.audit.repair import repair_key
+import numpy as np
+
+from penstock.core.audit.findings import NamedRows, TableFindings, score_of
+from penstock.core.audit.repair import RepairKeys
 from penstock.core.audit.scores import Score
-from penstock.links.audit.compare import Bounds, Pair, compare
-from penstock.links.audit.describe import describe_rows
+from penstock.core.audit.suspects import HASH_BYTES
+from penstock.links.audit.compare import Bounds, compare
+from penstock.links.audit.describe import VALUES_MAX, describe_rows
 from penstock.links.audit.pace import Pace
+from penstock.links.audit.pair import Pair
 from penstock.links.audit.settle import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from penstock.core.audit.findings import Comparison, Suspect
+    from penstock.core.audit.findings import Comparison, DivergentRow
+    from penstock.core.audit.suspects import Suspects
     from penstock.core.audit.table_plan import TablePlan
     from penstock.links.audit.settle import LookedAt
     from penstock.ports.audited import AuditedDatabase
@@ -48,18 +53,20 @@ def audit_table(
     comparison = compare(pair, bounds)
     looked = settle(pair, comparison.suspects, await_target)
     if bounds.float_tolerance:
-        looked = replace(looked, wrong=tuple(_beyond(pair, looked.wrong, bounds.float_tolerance)))
+        looked = replace(looked, wrong=_beyond(pair, looked.wrong, bounds.float_tolerance))
     return _judge(findings, comparison, looked, pair, bounds)
 
 
-def _beyond(pair: Pair, wrong: Sequence[Suspect], tolerance: float) -> Iterator[Suspect]:
-    """Yield the rows that differ in more than floats that are alike."""
+def _beyond(pair: Pair, wrong: Suspects, tolerance: float) -> Suspects:
+    """Return the rows that differ in more than floats that are alike."""
     kinds = {column.name: column.kind for column in pair.source_side.columns}
-    for suspect, row in zip(wrong, describe_rows(pair, wrong), strict=True):
+    beyond: list[int] = []
+    for place, (suspect, row) in enumerate(zip(wrong, describe_rows(pair, wrong), strict=True)):
         alike = (kinds[name] == "float" and _is_close(*both, tolerance) for name, both in row.columns.items())
-        is_one = len(suspect.source) == len(suspect.target) == 1
+        is_one = len(suspect.source) == len(suspect.target) == HASH_BYTES
         if not is_one or not row.columns or not all(alike):
-            yield suspect
+            beyond.append(place)
+    return wrong.take(np.array(beyond, np.int64))
 
 
 def _is_close(text: str | None, other: str | None, tolerance: float) -> bool:
@@ -72,6 +79,11 @@ def _is_close(text: str | None, other: str | None, tolerance: float) -> bool:
         return False
 
 
+def _named(pair: Pair, rows: Suspects) -> Sequence[DivergentRow]:
+    valued = tuple(describe_rows(pair, rows.first(VALUES_MAX)))
+    return NamedRows(valued, rows.between(VALUES_MAX, len(rows))) if len(rows) > VALUES_MAX else valued
+
+
 def _judge(
     findings: TableFindings, comparison: Comparison, looked: LookedAt, pair: Pair, bounds: Bounds
 ) -> TableFindings:
@@ -80,8 +92,7 @@ def _judge(
     if wrong_columns:
         # No row is equal to one that has other columns.
         score = Score(0.0, 0.0, score.upper)
-    named = sorted(looked.wrong, key=lambda each: str(each.key))[: bounds.rows_max]
-    repairs = [repair_key(pair.source_side.key, each.key) for each in named]
+    named = looked.wrong.in_order().first(bounds.rows_max)
     found = replace(
         findings,
         score=score,
@@ -89,15 +100,15 @@ def _judge(
         unequal=unequal,
         source_rows=comparison.source_rows,
         target_rows=comparison.target_rows,
-        rows=tuple(describe_rows(pair, named)),
-        repair_keys=tuple(key for key in repairs if key is not None),
+        rows=_named(pair, named),
+        repair_keys=RepairKeys(pair.source_side.key, named),
         wrong_rows=len(looked.wrong),
         in_flight=len(looked.in_flight),
         not_narrowed=len(comparison.not_narrowed),
     )
-    if looked.wrong or wrong_columns or (comparison.not_narrowed and not looked.why):
+    if len(looked.wrong) or wrong_columns or (comparison.not_narrowed and not looked.why):
         return replace(found, state="different", why=looked.why)
-    if looked.why or looked.in_flight:
+    if looked.why or len(looked.in_flight):
         why = looked.why or "rows changed all the while they were looked at"
         return replace(found, state="lagging", why=why, score=None)
     return replace(found, state="equal")

@@ -13,6 +13,8 @@ from penstock.core.errors import PositionError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
+
     from penstock.core.audit.dialects import AuditDialect
     from penstock.core.tables import TableId
     from penstock.links.audit.table_changes import TableChanges
@@ -51,6 +53,10 @@ class TopicTable:
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See AuditedDatabase."""
         return self._stage.fetch(query)
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See AuditedDatabase."""
+        return self._stage.fetch_texts(query)
 
     def close(self) -> None:
         """See AuditedDatabase: whoever opened what it reads closes that."""

@@ -14,6 +14,7 @@ from penstock.adapters.postgres.source.identity import read_end_of_seen
 from penstock.adapters.postgres.source.publication import narrowed, read_published, select_from
 from penstock.adapters.postgres.source.standby import await_replayed, read_primary
 from penstock.core.audit.dialects import POSTGRES_SOURCE
+from penstock.core.audit.text_tables import table_of_rows
 from penstock.core.errors import UnavailableError
 from penstock.core.positions import WalPosition
 from penstock.core.postgres.relations import table_schema
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import psycopg
+    import pyarrow as pa
 
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.postgres.source.catalog import SourceTable
@@ -112,6 +114,10 @@ class AuditedPostgresSource:
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See AuditedDatabase."""
         return self._execute(query).fetchall()
+
+    def fetch_texts(self, query: str) -> pa.Table:
+        """See AuditedDatabase."""
+        return table_of_rows(self.fetch(query))
 
     def close(self) -> None:
         """See AuditedDatabase."""
