@@ -39,10 +39,11 @@ from penstock.core.warehouse.landing import (
     plan_end,
     plan_landed_merge,
     plan_landing,
+    plan_landings,
     plan_table,
     render_position,
 )
-from penstock.core.warehouse.messages import render_barrier, render_rows, split_texts
+from penstock.core.warehouse.messages import render_barrier, render_of_table, render_rows, split_texts
 
 ZONE = LandingZone("landing", "load_wh", "30 SECONDS")
 ORDERS = TableId("shop", "orders")
@@ -105,6 +106,27 @@ def test_readers_may_read_and_no_more() -> None:
     ]
     for statement in statements[-4:]:
         assert isinstance(sqlglot.parse_one(statement, dialect="snowflake"), exp.Grant)
+
+
+@pytest.mark.parametrize("copied", ["", '"penstock"."staged"'])
+def test_messages_of_several_tables_land_by_one_statement(copied: str) -> None:
+    statement = plan_landings(ZONE, [ORDERS, TableId("shop", "items")], copied)
+
+    names = '"message", "topic", "partition", "offset", "position", "loaded_at"'
+    value, begin = ("f.value", "TABLE(FLATTEN(INPUT => PARSE_JSON(?)))") if not copied else ('f."row"', copied)
+    assert statement == (
+        f'INSERT ALL WHEN "table" = 0 THEN INTO "landing"."shop.orders" ({names}) VALUES ({names}) '
+        f'WHEN "table" = 1 THEN INTO "landing"."shop.items" ({names}) VALUES ({names}) '
+        f'SELECT {value}:table::NUMBER(38, 0) AS "table", {value}:message AS "message", '
+        f'{value}:topic::VARCHAR AS "topic", {value}:partition::NUMBER(38, 0) AS "partition", '
+        f'{value}:offset::NUMBER(38, 0) AS "offset", {value}:position::VARCHAR AS "position", '
+        f'SYSDATE() AS "loaded_at" FROM {begin} AS f'
+    )
+    assert isinstance(sqlglot.parse_one(statement, dialect="snowflake"), exp.MultitableInserts)
+
+
+def test_a_message_says_which_table_it_is_for() -> None:
+    assert json.loads(render_of_table(3, '{"offset": 7}')) == {"table": 3, "offset": 7}
 
 
 def test_a_merge_takes_the_newest_message_of_each_key_and_deletes_what_is_gone() -> None:

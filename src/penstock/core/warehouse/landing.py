@@ -47,7 +47,7 @@ from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.core.tables import Column, ColumnType, TableId, TableSchema
     from penstock.core.warehouse.landing_rules import ZoneRule
@@ -64,6 +64,7 @@ COLUMNS: Final = {
 """The columns of a landing table, in order, with their types."""
 _TEXTS = (TextType, EnumType, SetType, PrintedType)
 ROW_OPS = "('c', 'r', 'u', 'd')"
+_NAMES: Final = ", ".join(f'"{name}"' for name in COLUMNS)
 _MERGED: Final = '"__penstock_merged"'
 """The place up to which messages are merged already."""
 _ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
@@ -287,14 +288,19 @@ def plan_landing(zone: LandingZone, table: TableId, copied: str = "") -> str:
 
     Or it has no parameter, and reads the objects in the column `row` of the (quoted) table `copied`.
     """
-    messages, value = ("TABLE(FLATTEN(INPUT => PARSE_JSON(?)))", "f.value") if not copied else (copied, 'f."row"')
-    cast = {"message": "", "topic": "::VARCHAR", "position": "::VARCHAR"}
-    given = [name for name in COLUMNS if name != "loaded_at"]
-    values = ", ".join(f"{value}:{name}{cast.get(name, '::NUMBER(38, 0)')}" for name in given)
-    names = ", ".join(quote_name(SNOWFLAKE, name) for name in COLUMNS)
-    return (
-        f"INSERT INTO {zone.table(table)} ({names}) "  # noqa: S608 - names are quoted
-        f"SELECT {values}, SYSDATE() FROM {messages} AS f"
+    values, begin = _landed(copied)
+    return f"INSERT INTO {zone.table(table)} ({_NAMES}) SELECT {', '.join(values.values())} {begin}"
+
+
+def plan_landings(zone: LandingZone, tables: Sequence[TableId], copied: str = "") -> str:
+    """Return the INSERT of messages of several tables, as `plan_landing` reads them.
+
+    An object also has, as `table`, the place of its table in `tables`.
+    """
+    values, begin = _landed(copied)
+    into = " ".join(
+        f'WHEN "table" = {number} THEN INTO {zone.table(table)} ({_NAMES}) VALUES ({_NAMES})'
+        for number, table in enumerate(tables)
     )
 
 
@@ -305,6 +311,20 @@ def require_mergeable(schema: TableSchema) -> None:
         raise stopped(schema, "", reason, "give it a primary key, or leave it out of the link's `tables`")
 
 
+    selected = [f"{value} AS {quote_name(SNOWFLAKE, name)}" for name, value in values.items()]
+    number = f'{_object(copied)}:table::NUMBER(38, 0) AS "table"'
+    return f"INSERT ALL {into} SELECT {', '.join([number, *selected])} {begin}"
+
+
+def _landed(copied: str) -> tuple[Mapping[str, str], str]:
+    """Return the values of a landing table's columns, and where they are read from."""
+    cast = {"message": "", "topic": "::VARCHAR", "position": "::VARCHAR"}
+    given = {name: f"{_object(copied)}:{name}{cast.get(name, '::NUMBER(38, 0)')}" for name in COLUMNS}
+    return given | {"loaded_at": "SYSDATE()"}, f"FROM {copied or 'TABLE(FLATTEN(INPUT => PARSE_JSON(?)))'} AS f"
+
+
+def _object(copied: str) -> str:
+    return 'f."row"' if copied else "f.value"
 def render_position(order: tuple[int, int, int]) -> str:
     """Return a place in the source's log so that texts sort as places do."""
     file, offset, row = order

@@ -54,6 +54,11 @@ def render_schema_change(order: tuple[int, int, int]) -> str:
     return json.dumps({"message": {"op": "schema"}, "position": render_position(order)})
 
 
+def render_of_table(number: int, text: str) -> str:
+    """Return a message as `plan_landings` takes it."""
+    return f'{{"table": {number}, {text[1:]}'
+
+
 def require_fitting(schema: TableSchema, texts: Iterator[str]) -> Iterator[str]:
     """Yield `texts`, each of which has a row; TableStoppedError for the first that no VARIANT holds."""
     for text in texts:
