@@ -13,7 +13,7 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.patterns import TablePatterns
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 from penstock.core.warehouse.landing import LandingZone, plan_landed_merge, plan_rebuild, plan_table, plan_task
-from penstock.core.warehouse.landing_rules import PARTIAL, TREATED, ZoneRule
+from penstock.core.warehouse.landing_rules import PARTIAL, TREATED, ColumnFound, ZoneRule
 from penstock.core.warehouse.landing_state import StreamFound, TaskFound, ZoneFound, find_troubles, treats_otherwise
 
 ORDERS = TableId("shop", "orders")
@@ -167,3 +167,44 @@ def test_an_audit_reads_the_rows_that_are_kept_out_from_the_landing_table() -> N
     )
     assert untreated_rows(PLAIN, SCHEMA, public) == public
     assert isinstance(sqlglot.parse_one(f"SELECT * FROM {rows}", dialect="snowflake"), exp.Select)
+
+
+@pytest.mark.parametrize(
+    ("type_", "found", "same"),
+    [
+        ("NUMBER(9)", ColumnFound("NUMBER", 9, 0), True),
+        ("NUMBER(9)", ColumnFound("NUMBER", 10, 0), False),
+        ("NUMBER(9, 2)", ColumnFound("NUMBER", 9, 0), False),
+        ("NUMBER", ColumnFound("NUMBER", 38, 0), True),
+        ("BIGINT", ColumnFound("NUMBER", 38, 0), True),
+        ("VARCHAR(10)", ColumnFound("TEXT", length=10), True),
+        ("STRING", ColumnFound("TEXT", length=16_777_216), True),
+        ("VARCHAR(10)", ColumnFound("TEXT", length=40), False),
+        ("VARCHAR(10)", ColumnFound("TEXT"), True),
+        ("CHAR", ColumnFound("TEXT", length=40), False),
+        ("DATE", ColumnFound("TEXT", length=40), False),
+        ("DOUBLE", ColumnFound("FLOAT"), True),
+        ("TIMESTAMP_NTZ(3)", ColumnFound("TIMESTAMP_NTZ"), True),
+        ("TIMESTAMP_TZ", ColumnFound("TIMESTAMP_NTZ"), False),
+        ("BOOLEAN", ColumnFound("BOOLEAN"), True),
+        ("VARIANT", ColumnFound("VARIANT"), True),
+        ("GEOGRAPHY", ColumnFound("GEOGRAPHY"), True),
+    ],
+)
+def test_a_type_is_known_in_what_snowflake_says_of_a_column(
+    type_: str,
+    found: ColumnFound,
+    same: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    assert found.is_made_by(type_) == same
+
+
+def test_a_made_column_whose_type_the_file_has_changed_is_told_with_what_makes_it_anew() -> None:
+    task = TaskFound(True, "30 SECONDS", "LOAD_WH", plan_landed_merge(ZONE, SCHEMA))  # noqa: FBT003 - it is started
+    found = ZoneFound({"shop.orders/task": task}, {"shop.orders/stream": StreamFound(is_stale=False)})
+    older = replace(found, columns={ORDERS: {"note": ColumnFound("DATE"), "size": ColumnFound("NUMBER", 5, 0)}})
+
+    assert list(find_troubles(ZONE, SCHEMA, found)) == []
+    (told,) = find_troubles(ZONE, SCHEMA, older)
+    assert told.text == "its column size is NUMBER(5, 0), and the sink's `tables` make it DECIMAL(9, 0)"
+    assert 'DROP COLUMN "size"; then type: penstock snowflake rebuild FILE shop.orders' in told.hint

@@ -104,6 +104,56 @@ class ZoneRule:
 def new_type(text: str) -> str:
     """Return the type that an expression is cast to, "" where it is no CAST."""
     from sqlglot import exp  # noqa: PLC0415 - slow to import, and few sinks have rules
+@dataclass(frozen=True, slots=True)
+class ColumnFound:
+    """A column as INFORMATION_SCHEMA has it; None where it says nothing. Times have their precision left out."""
+
+    type: str
+    precision: int | None = None
+    scale: int | None = None
+    length: int | None = None
+
+    def __str__(self) -> str:
+        """As a type is written."""
+        numbers = [self.length] if self.type == "TEXT" else [self.precision, self.scale]
+        listed = ", ".join(str(number) for number in numbers if number is not None)
+        return f"{'VARCHAR' if self.type == 'TEXT' else self.type}{f'({listed})' if listed else ''}"
+
+    def is_made_by(self, text: str) -> bool:
+        """Whether a column of a type, as SQL writes it, is like this one; also where nobody can tell."""
+        wanted = _found(text)
+        if wanted is None or wanted.type != self.type:
+            return wanted is None
+        pairs = ((wanted.precision, self.precision), (wanted.scale, self.scale), (wanted.length, self.length))
+        return all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+
+def _found(text: str) -> ColumnFound | None:
+    """Return what INFORMATION_SCHEMA has for a type; None for one of no other name there."""
+    from sqlglot import exp  # noqa: PLC0415 - slow to import, and few sinks have rules
+
+    type_ = exp.DataType.build(text, dialect="snowflake")
+    numbers = [int(each.name) for each in type_.expressions if each.name.isdigit()]
+    kinds = exp.DataType.Type
+    if type_.is_type(*exp.DataType.INTEGER_TYPES):
+        return ColumnFound("NUMBER", 38, 0)
+    if type_.is_type(kinds.DECIMAL):
+        precision, scale = (*numbers, *(38, 0)[len(numbers) :])
+        return ColumnFound("NUMBER", precision, scale)
+    if type_.is_type(*exp.DataType.TEXT_TYPES):
+        without = 1 if type_.is_type(kinds.CHAR, kinds.NCHAR) else None
+        return ColumnFound("TEXT", length=numbers[0] if numbers else without)
+    names = {
+        "FLOAT": (kinds.FLOAT, kinds.DOUBLE),
+        "BINARY": (kinds.BINARY, kinds.VARBINARY),
+        "TIMESTAMP_NTZ": (kinds.TIMESTAMPNTZ, kinds.DATETIME),
+        "TIMESTAMP_LTZ": (kinds.TIMESTAMPLTZ,),
+        "TIMESTAMP_TZ": (kinds.TIMESTAMPTZ,),
+        **{kind.name: (kind,) for kind in (kinds.BOOLEAN, kinds.DATE, kinds.TIME, kinds.VARIANT, kinds.ARRAY)},
+    }
+    return next((ColumnFound(name) for name, types in names.items() if type_.is_type(*types)), None)
+
+
 
     parsed = _parsed(text)
     while isinstance(parsed, exp.Paren):
