@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import duckdb
+import pyarrow as pa
 import pytest
 import sqlglot
 from sqlglot import exp
+from tests.unit.audit.test_landing_fold import ask, landing
 
 from penstock.core.audit.landing import folded_rows, untreated_rows, why_unknown
 from penstock.core.errors import TableStoppedError
+from penstock.core.files import LACKS, OP
 from penstock.core.patterns import TablePatterns
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 from penstock.core.warehouse.landing import LandingZone, plan_landed_merge, plan_rebuild, plan_table, plan_task
-from penstock.core.warehouse.landing_rules import PARTIAL, TREATED, ColumnFound, ZoneRule
+from penstock.core.warehouse.landing_rules import TREATED, ColumnFound, ZoneRule
 from penstock.core.warehouse.landing_state import StreamFound, TaskFound, ZoneFound, find_troubles, treats_otherwise
+from penstock.links.warehouse.landing_limits import require_whole_changes
 
 ORDERS = TableId("shop", "orders")
 ID = Column("id", IntegerType(64, unsigned=False), nullable=False)
@@ -70,15 +75,30 @@ def test_an_entry_that_says_nothing_leaves_the_rows_of_its_tables_as_they_are() 
     assert plan_landed_merge(zone, partial) == plan_landed_merge(PLAIN, partial)
 
 
-@pytest.mark.parametrize("rule", [ZoneRule(OF_SHOP, "TRUE"), ZoneRule(OF_SHOP, "", (("note", 'UPPER("note")'),))])
-def test_a_table_whose_messages_may_lack_values_has_no_rule(rule: ZoneRule) -> None:
-    zone, schema = replace(PLAIN, rules=(rule,)), replace(SCHEMA, partial_rows=True)
+@pytest.mark.parametrize("rule", [ZoneRule(OF_SHOP, "\"note\" <> 'x'"), ZoneRule(OF_SHOP, "", RULE.columns)])
+def test_a_merge_with_a_rule_takes_whole_rows_and_fails_where_the_newest_message_of_a_row_lacks_a_value(
+    rule: ZoneRule,
+) -> None:
+    merge = plan_landed_merge(replace(PLAIN, rules=(rule,)), replace(SCHEMA, partial_rows=True))
+    source = merge.partition("USING (")[2].partition(") AS s ON ")[0]
+    query = source.replace('"landing"."shop.orders/stream"', '"landing"."shop.orders"')
+    inserted, lacking, whole = ("c", 1, "a", True), ("u", 1, None, False), ("u", 1, "b", True)
 
-    with pytest.raises(TableStoppedError) as refused:
-        plan_landed_merge(zone, schema)
-    assert refused.value.reason == PARTIAL
-    assert "binlog_row_image=FULL" in refused.value.hint
-    assert why_unknown(zone, schema, ()) == PARTIAL
+    assert isinstance(sqlglot.parse_one(merge, dialect="snowflake"), exp.Merge)
+    with landing([inserted, lacking, whole]) as connection:
+        assert [(*row[:2], row[2].casefold()) for row in ask(connection, query)] == [("u", 1, "b")]
+    with landing([inserted, lacking]) as connection, pytest.raises(duckdb.ConversionException, match="lacks values"):
+        ask(connection, query)
+
+
+def test_a_change_that_lacks_a_value_stops_its_table_with_what_to_type() -> None:
+    schema = replace(SCHEMA, partial_rows=True)
+    whole, lacking = (pa.table({OP: ["u", "d"], LACKS: [flags, "01"]}) for flags in ("00", "01"))
+
+    require_whole_changes(schema, whole)
+    with pytest.raises(TableStoppedError) as stopped:
+        require_whole_changes(schema, lacking)
+    assert "ALTER TABLE shop.orders REPLICA IDENTITY FULL" in stopped.value.hint
 
 
 def test_an_audit_says_why_it_does_not_know_what_a_filter_keeps_out() -> None:

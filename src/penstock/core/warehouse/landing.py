@@ -36,6 +36,7 @@ from penstock.core.tables import (
 from penstock.core.warehouse.columns import column_type, stopped
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
+from penstock.core.warehouse.landing_rules import LACKS
 from penstock.core.warehouse.landing_tasks import (
     follows_merge,
     identifier,
@@ -63,8 +64,8 @@ COLUMNS: Final = {
 }
 """The columns of a landing table, in order, with their types."""
 _TEXTS = (TextType, EnumType, SetType, PrintedType)
-ROW_OPS = "('c', 'r', 'u', 'd')"
 _NAMES: Final = ", ".join(f'"{name}"' for name in COLUMNS)
+ROW_OPS = "('c', 'r', 'u', 'd')"
 _MERGED: Final = '"__penstock_merged"'
 """The place up to which messages are merged already."""
 _ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
@@ -198,7 +199,8 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
 
     A column that a changed row lacks has the value it had before: in an older
     message of the stream, else in the public table. The statement fails where
-    neither has the row. Such a table has no rule, which would need all of the values.
+    neither has the row. With a rule, which needs all of the values, it fails where the
+    newest message lacks one.
     """
     rule = zone.rule(schema.table)
     if rule:
@@ -207,12 +209,16 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     names = [quote_name(SNOWFLAKE, column.name) for column in schema.columns]
     typed = {column.name: _typed(schema, column) for column in schema.columns}
     parts = ", ".join(typed[schema.column(name).name] for name in schema.key)
-    lacked = _may_lack(schema, key)
+    may_lack = _may_lack(schema, key)
+    lacked = {} if rule else may_lack
     kept = [_Kept(typed[column.name], column, flag, parts) for column, flag in lacked.items()]
     values = typed | {each.column.name: each.value for each in kept}
     op = '"message":op::VARCHAR AS "__penstock_op"'
     selected = [op, *(f"{value} AS {name}" for value, name in zip(values.values(), names, strict=True))]
     selected += [each.is_unknown for each in kept]
+    if rule and schema.partial_rows:
+        unknown = " OR ".join(_is_unknown(column) for column in may_lack) or "FALSE"
+        selected.append(f"CASE WHEN {unknown} THEN 1 ELSE 0 END AS {LACKS}")
     newest = f'ROW_NUMBER() OVER (PARTITION BY {parts} ORDER BY "position" DESC, "offset" DESC) = 1'
     is_row = f'"message":op::VARCHAR IN {ROW_OPS}'
     merged = f'MAX(CASE WHEN {is_row} THEN NULL ELSE "position" END) OVER () AS {_MERGED}'
@@ -255,8 +261,7 @@ class _Kept:
     @property
     def _unknown(self) -> str:
         """Whether one message lacks it: what a message has is no SQL NULL, not even a null of JSON."""
-        path = _path(self.column.name)
-        return f"CASE WHEN \"message\":op::VARCHAR = 'u' AND {path} IS NULL THEN 1 ELSE 0 END"
+        return f"CASE WHEN {_is_unknown(self.column)} THEN 1 ELSE 0 END"
 
     @property
     def value(self) -> str:
@@ -269,6 +274,10 @@ class _Kept:
     def is_unknown(self) -> str:
         """1 where every message of the key lacks it."""
         return f"MIN({self._unknown}) OVER (PARTITION BY {self.key}) AS {self.flag}"
+
+
+def _is_unknown(column: Column) -> str:
+    return f"\"message\":op::VARCHAR = 'u' AND {_path(column.name)} IS NULL"
 
 
 def _may_lack(schema: TableSchema, key: list[str]) -> dict[Column, str]:
@@ -302,15 +311,6 @@ def plan_landings(zone: LandingZone, tables: Sequence[TableId], copied: str = ""
         f'WHEN "table" = {number} THEN INTO {zone.table(table)} ({_NAMES}) VALUES ({_NAMES})'
         for number, table in enumerate(tables)
     )
-
-
-def require_mergeable(schema: TableSchema) -> None:
-    """Raise TableStoppedError for a table whose rows cannot be told by a key."""
-    if not schema.key:
-        reason = "a landing zone merges rows by their key, and this table has none"
-        raise stopped(schema, "", reason, "give it a primary key, or leave it out of the link's `tables`")
-
-
     selected = [f"{value} AS {quote_name(SNOWFLAKE, name)}" for name, value in values.items()]
     number = f'{_object(copied)}:table::NUMBER(38, 0) AS "table"'
     return f"INSERT ALL {into} SELECT {', '.join([number, *selected])} {begin}"
@@ -325,6 +325,15 @@ def _landed(copied: str) -> tuple[Mapping[str, str], str]:
 
 def _object(copied: str) -> str:
     return 'f."row"' if copied else "f.value"
+
+
+def require_mergeable(schema: TableSchema) -> None:
+    """Raise TableStoppedError for a table whose rows cannot be told by a key."""
+    if not schema.key:
+        reason = "a landing zone merges rows by their key, and this table has none"
+        raise stopped(schema, "", reason, "give it a primary key, or leave it out of the link's `tables`")
+
+
 def render_position(order: tuple[int, int, int]) -> str:
     """Return a place in the source's log so that texts sort as places do."""
     file, offset, row = order
