@@ -89,7 +89,7 @@ def describe_foreign(zone: LandingZone, table: TableId, found: Sequence[Sequence
         for topic, partition, offset, at in found[:FOREIGN_MAX]
     ]
     more = ", and more" if len(found) > FOREIGN_MAX else ""
-    hint = f"delete them there, then type: penstock snowflake rebuild FILE {table}"
+    hint = f"delete them there, then type: penstock snapshot FILE {table} --full-refresh"
     return f"somebody wrote to {zone.table(table)}: {'; '.join(named)}{more}; {hint}"
 
 

@@ -113,7 +113,7 @@ def foreign_messages(zone: LandingZone, table: TableId, pipeline: str, source: s
 def foreign_rows(table: TableId, rows: int) -> Trouble:
     """Say that somebody else wrote messages."""
     text = f"{rows} messages in its landing table are not Penstock's, and the public table may have what they say"
-    hint = f"delete them from the landing table, then type: penstock snowflake rebuild FILE {table}"
+    hint = f"delete them from the landing table, then type: penstock snapshot FILE {table} --full-refresh"
     return Trouble("error", str(table), text, hint)
 
 
