@@ -194,7 +194,7 @@ class Tasks:
 
     def _keep(self) -> None:
         """Write all of them down; what is not another one than before is not rendered again."""
-        lines = {}
+        lines: dict[Name, tuple[object, str]] = {}
         for name, task in self._tasks.items():
             is_now = (task.made, task.after, task.state)
             was, line = self._lines.get(name, (None, ""))
