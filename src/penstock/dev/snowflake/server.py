@@ -110,7 +110,8 @@ class StandIn:
         return bool(cursor.fetchone()[0])
 
     def _run(self, task: Task) -> None:
-        cursor = self._connect(task).cursor()
+        # What a task does to its session ends with its run.
+        cursor = self._snow.connect(task.name.database, task.name.schema).cursor()
         try:
             for statement in parse_body(task.made.definition):
                 cursor.execute(statement)
@@ -120,7 +121,7 @@ class StandIn:
             raise
 
     def _connect(self, task: Task) -> Any:  # noqa: ANN401
-        """Return this thread's session for the tasks of a schema."""
+        """Return this thread's session that asks what the tasks of a schema wait for."""
         place = (task.name.database, task.name.schema)
         if place not in self._connections.of:
             self._connections.of[place] = self._snow.connect(*place)

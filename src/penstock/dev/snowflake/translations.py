@@ -29,7 +29,6 @@ _NO_TEXT_ALONE: Final = re.compile(
 """Where the translation has more to go by than the text."""
 _within: Final = threading.local()
 _merges: dict[tuple[str | None, str | None, str], str] = {}
-_several: dict[str, tuple[str, list[str]]] = {}
 _plain: dict[tuple[Any, ...], Any] = {}
 
 
@@ -61,7 +60,8 @@ def run_plain(cursor: Any, execute: Callable[..., Any], command: str, *rest: Any
         return execute(cursor, command, *rest, **more)
     session = cursor._conn  # noqa: SLF001 - fakesnow has no other way
     place = (session.database, session.schema, session.database_set, session.schema_set, command)
-    if place not in _plain:
+    known = _plain.get(place)
+    if known is None:
         execute(cursor, command, **more)
         tree = cursor._last_transformed  # noqa: SLF001 - as above
         text = tree.sql(dialect="duckdb")
@@ -71,20 +71,17 @@ def run_plain(cursor: Any, execute: Callable[..., Any], command: str, *rest: Any
         _plain[place] = tree
         return cursor
     values = more.get("binding_params")
-    cursor._execute(_plain[place], None if values is None else list(values))  # noqa: SLF001 - as above
+    cursor._execute(known, None if values is None else list(values))  # noqa: SLF001 - as above
     return cursor
 
 
+@lru_cache(maxsize=_KEPT)
 def split_inserts(command: str) -> tuple[str, list[str]]:
     """Return the query of an INSERT ALL with conditions, and DuckDB's INSERTs from the table whose name goes into {}.
 
     Source: Snowflake SQL reference, "INSERT (multi-table)".
     """
-    if command not in _several:
-        if len(_several) >= _KEPT:
-            _several.clear()
-        _several[command] = _split(sqlglot.parse_one(command, read="snowflake"))
-    return _several[command]
+    return _split(sqlglot.parse_one(command, read="snowflake"))
 
 
 def _split(tree: Any) -> tuple[str, list[str]]:  # noqa: ANN401 - sqlglot's
