@@ -54,10 +54,16 @@ MERGE = (
     'MERGE INTO "shop"."orders" AS t USING ('
     'SELECT "message":op::VARCHAR AS "__penstock_op", CAST("message":row."id"::VARCHAR AS NUMBER(38, 0)) AS "id", '
     '"message":row."note"::VARCHAR AS "note" FROM (SELECT "message", "position", "offset", '
-    "MAX(CASE WHEN \"message\":op::VARCHAR IN ('c', 'r', 'u', 'd') THEN NULL ELSE \"position\" END) OVER () "
-    'AS "__penstock_merged" FROM "landing"."shop.orders/stream") AS m '
+    "MAX(CASE WHEN \"message\":op::VARCHAR IN ('c', 'r', 'u', 'd') OR \"offset\" IS NOT NULL "
+    'THEN NULL ELSE "position" END) OVER () AS "__penstock_merged", '
+    'MAX(CASE WHEN "message":op::VARCHAR = \'schema\' THEN "offset" END) '
+    'OVER (PARTITION BY "topic", "partition") AS "__penstock_landed", '
+    'MAX(CASE WHEN "message":op::VARCHAR = \'schema\' THEN "position" END) '
+    'OVER (PARTITION BY "topic", "partition") AS "__penstock_changed" '
+    'FROM "landing"."shop.orders/stream") AS m '
     "WHERE \"message\":op::VARCHAR IN ('c', 'r', 'u', 'd') "
     'AND ("__penstock_merged" IS NULL OR "position" > "__penstock_merged") '
+    'AND ("__penstock_landed" IS NULL OR "offset" >= "__penstock_landed" OR "position" >= "__penstock_changed") '
     'QUALIFY ROW_NUMBER() OVER (PARTITION BY CAST("message":row."id"::VARCHAR AS NUMBER(38, 0)) '
     'ORDER BY "position" DESC, "offset" DESC) = 1) AS s ON t."id" = s."id" '
     "WHEN MATCHED AND s.\"__penstock_op\" = 'd' THEN DELETE "
@@ -117,7 +123,7 @@ def test_messages_of_several_tables_land_by_one_statement(copied: str) -> None:
     assert statement == (
         f'INSERT ALL WHEN "table" = 0 THEN INTO "landing"."shop.orders" ({names}) VALUES ({names}) '
         f'WHEN "table" = 1 THEN INTO "landing"."shop.items" ({names}) VALUES ({names}) '
-        f'SELECT {value}:table::NUMBER(38, 0) AS "table", {value}:message AS "message", '
+        f'SELECT {value}:"table"::NUMBER(38, 0) AS "table", {value}:message AS "message", '
         f'{value}:topic::VARCHAR AS "topic", {value}:partition::NUMBER(38, 0) AS "partition", '
         f'{value}:offset::NUMBER(38, 0) AS "offset", {value}:position::VARCHAR AS "position", '
         f'SYSDATE() AS "loaded_at" FROM {begin} AS f'

@@ -13,7 +13,10 @@ it. So a stream's rows are deduplicated by that order, and what a later run of t
 task reads is newer than what an earlier one did.
 
 What landed before an entry without a row (of the last four) is merged when that
-one lands, and no merge takes it again, whatever the stream shows.
+one lands, and no merge takes it again, whatever the stream shows. An entry `schema`
+is of one partition: what has a lower `offset` and a lower `position` had landed, and
+what comes late from another partition had not. Those of older releases have a
+`position` alone, as the other three.
 
 Source: Snowflake documentation, "Introduction to streams", CREATE STREAM, CREATE TASK, MERGE.
 """
@@ -68,6 +71,10 @@ _NAMES: Final = ", ".join(f'"{name}"' for name in COLUMNS)
 ROW_OPS = "('c', 'r', 'u', 'd')"
 _MERGED: Final = '"__penstock_merged"'
 """The place up to which messages are merged already."""
+_LANDED: Final = '"__penstock_landed"'
+"""The first offset of a partition that had not landed when the table's columns last changed."""
+_CHANGED: Final = '"__penstock_changed"'
+"""The place where they changed: a topic that was made anew counts its offsets from 0 behind it."""
 _ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
 
 
@@ -221,9 +228,9 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
         selected.append(f"CASE WHEN {unknown} THEN 1 ELSE 0 END AS {LACKS}")
     newest = f'ROW_NUMBER() OVER (PARTITION BY {parts} ORDER BY "position" DESC, "offset" DESC) = 1'
     is_row = f'"message":op::VARCHAR IN {ROW_OPS}'
-    merged = f'MAX(CASE WHEN {is_row} THEN NULL ELSE "position" END) OVER () AS {_MERGED}'
     where = f'{is_row} AND ({_MERGED} IS NULL OR "position" > {_MERGED})'
-    messages = f'SELECT "message", "position", "offset", {merged} FROM {zone.stream(schema.table)}'  # noqa: S608 - names are quoted
+    where += f' AND ({_LANDED} IS NULL OR "offset" >= {_LANDED} OR "position" >= {_CHANGED})'
+    messages = f'SELECT "message", "position", "offset", {_marks(is_row)} FROM {zone.stream(schema.table)}'  # noqa: S608 - names are quoted
     source = f"SELECT {', '.join(selected)} FROM ({messages}) AS m WHERE {where} QUALIFY {newest}"  # noqa: S608 - names are quoted
     if rule:
         source = rule.treat(schema, source)
@@ -232,6 +239,16 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     path = TargetTable("", schema).path(SNOWFLAKE)
     same = " AND ".join(f"t.{name} = s.{name}" for name in key)
     return f"MERGE INTO {path} AS t USING ({source}) AS s ON {same} {' '.join(_merge_clauses(key, names, flags))}"
+
+
+def _marks(is_row: str) -> str:
+    """Return what says which messages are merged already, as the entries have it."""
+    is_change, of_one = "\"message\":op::VARCHAR = 'schema'", 'OVER (PARTITION BY "topic", "partition")'
+    return (
+        f'MAX(CASE WHEN {is_row} OR "offset" IS NOT NULL THEN NULL ELSE "position" END) OVER () AS {_MERGED}, '
+        f'MAX(CASE WHEN {is_change} THEN "offset" END) {of_one} AS {_LANDED}, '
+        f'MAX(CASE WHEN {is_change} THEN "position" END) {of_one} AS {_CHANGED}'
+    )
 
 
 def _merge_clauses(key: list[str], names: list[str], flags: Mapping[str, str]) -> Iterator[str]:
@@ -312,7 +329,7 @@ def plan_landings(zone: LandingZone, tables: Sequence[TableId], copied: str = ""
         for number, table in enumerate(tables)
     )
     selected = [f"{value} AS {quote_name(SNOWFLAKE, name)}" for name, value in values.items()]
-    number = f'{_object(copied)}:table::NUMBER(38, 0) AS "table"'
+    number = f'{_object(copied)}:"table"::NUMBER(38, 0) AS "table"'
     return f"INSERT ALL {into} SELECT {', '.join([number, *selected])} {begin}"
 
 

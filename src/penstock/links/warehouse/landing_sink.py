@@ -28,7 +28,7 @@ from penstock.core.warehouse.messages import (
     render_barrier,
     render_of_table,
     render_rows,
-    render_schema_change,
+    render_schema_changes,
     require_fitting,
     split_texts,
 )
@@ -186,8 +186,8 @@ class LandingSink:
         state = self._follow_schema(step, schema, known)
         with self._database.transaction(self._name), self._progress.of_tables([table]):
             if known is not None and known.schema != state.schema:
-                entry = f"[{render_schema_change(known.in_place.order)}]"
-                self._database.run(plan_landing(self._zone, table), [entry])
+                entries = render_schema_changes(self._progress.positions(table), max(step.first_orders))
+                self._database.run(plan_landing(self._zone, table), [entries])
             return self._bring(table, step, schema, state)
 
     def _make_ahead(
