@@ -130,9 +130,12 @@ class ColumnFound:
 
 def _found(text: str) -> ColumnFound | None:
     """Return what INFORMATION_SCHEMA has for a type; None for one of no other name there."""
-    from sqlglot import exp  # noqa: PLC0415 - slow to import, and few sinks have rules
+    from sqlglot import errors, exp  # noqa: PLC0415 - slow to import, and few sinks have rules
 
-    type_ = exp.DataType.build(text, dialect="snowflake")
+    try:
+        type_ = exp.DataType.build(text, dialect="snowflake")
+    except errors.SqlglotError:
+        return None
     numbers = [int(each.name) for each in type_.expressions if each.name.isdigit()]
     kinds = exp.DataType.Type
     if type_.is_type(*exp.DataType.INTEGER_TYPES):

@@ -161,11 +161,10 @@ def _other_types(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> It
     rule, there = zone.rule(schema.table), found.columns.get(schema.table, {})
     for name, type_ in rule.new_columns(schema).items() if rule else ():
         column = there.get(name)
-        if column is not None and not column.is_made_by(type_):
+        # One without a type stops its table, and is told with that.
+        if type_ and column is not None and not column.is_made_by(type_):
             text = f"its column {name} is {column}, and the sink's `tables` make it {type_}"
-            path = quote_name(SNOWFLAKE, schema.table.schema, schema.table.name)
-            drop = f"ALTER TABLE {path} DROP COLUMN {quote_name(SNOWFLAKE, name)}"
-            hint = f"run in Snowflake: {drop}; then {_rebuild(str(schema.table))}"
+            hint = f"type: penstock snapshot FILE {schema.table} --full-refresh, which makes the table anew"
             yield Trouble("warning", str(schema.table), text, hint)
 
 
