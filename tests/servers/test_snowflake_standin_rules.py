@@ -36,6 +36,7 @@ class Client:
             protocol="http",
             database=server.database,
             schema=schema,
+            paramstyle="qmark",
             login_timeout=30,
             network_timeout=30,
         )
@@ -158,6 +159,32 @@ def test_what_is_committed_while_a_transaction_reads_a_stream_is_still_news_behi
         other.cursor().execute("INSERT INTO base VALUES (2)")
         client("COMMIT")
     assert client("SELECT id FROM news") == [(2,)]
+
+
+def test_a_query_is_inserted_into_several_tables_by_conditions_and_in_one_transaction(client: Client) -> None:
+    """SQL reference, "INSERT (multi-table)"."""
+    every = (
+        'INSERT ALL WHEN "n" < 3 THEN INTO base (id) VALUES ("n") WHEN "n" > 1 THEN INTO copied (id) VALUES ("m") '
+        'SELECT f.value:n::NUMBER AS "n", f.value:m::NUMBER AS "m" FROM TABLE(FLATTEN(INPUT => PARSE_JSON(?))) AS f'
+    )
+    rows = '[{"n": 1, "m": 10}, {"n": 2, "m": 20}, {"n": 3, "m": 30}]'
+    for end in ("ROLLBACK", "COMMIT"):
+        client("BEGIN")
+        client.connection.cursor().execute(every, [rows])
+        client(end)
+
+    assert client("SELECT id FROM base ORDER BY 1") == client("SELECT id FROM news ORDER BY 1") == [(1,), (2,)]
+    assert client("SELECT id FROM copied ORDER BY 1") == [(20,), (30,)]
+
+
+def test_a_statement_that_is_repeated_sees_what_became_of_its_tables(client: Client) -> None:
+    """The stand-in translates a text once."""
+    client("INSERT INTO base VALUES (1)")
+    assert client("SELECT * FROM base") == [(1,)]
+    client("ALTER TABLE base ADD COLUMN more VARCHAR DEFAULT 'x'")
+    assert client("SELECT * FROM base") == [(1, "x")]
+    client("DROP TABLE base", "CREATE TABLE base (id VARIANT)", "INSERT INTO base SELECT PARSE_JSON('{\"a\": 1}')")
+    assert client("SELECT * FROM base") == [('{"a":1}',)]
 
 
 def test_ddl_commits_the_transaction_that_is_open(client: Client) -> None:

@@ -150,6 +150,8 @@ def test_rows_that_come_as_files_come_once(led: Landed) -> None:
     chain.write(
         "CREATE TABLE t0 (id INT PRIMARY KEY, note VARCHAR(40), bytes VARBINARY(8))",
         "INSERT INTO t0 VALUES (1, 'it''s \\\\ \U0001f600', x'00ff'), (2, 'a\\nb', NULL), (3, NULL, x'')",
+        "CREATE TABLE t1 (id INT PRIMARY KEY, note VARCHAR(40))",
+        "INSERT INTO t1 VALUES (1, 'other')",
     )
     chain.start()
     chain.carry()
@@ -162,7 +164,7 @@ def test_rows_that_come_as_files_come_once(led: Landed) -> None:
         led.merge()
         assert len(led.messages("t0")) == 5
 
-    assert led.public("t0") == led.source("t0")
+    assert [led.public(table) for table in ("t0", "t1")] == [led.source(table) for table in ("t0", "t1")]
     of_ours = "table_schema = 'penstock' AND table_name LIKE 'staged%'"
     ((staging,),) = led.ask(f"SELECT table_name FROM information_schema.tables WHERE {of_ours}")
     assert led.ask(f'SELECT COUNT(*) FROM "penstock"."{staging}"') == [(0,)]

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.ports.warehouse import StateDatabase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+
+    from penstock.core.tables import TableId
 
 
 class LandingDatabase(StateDatabase, Protocol):
@@ -31,6 +33,10 @@ class LandingDatabase(StateDatabase, Protocol):
 
     def columns(self, schema: str, name: str) -> Mapping[str, str]:
         """Return the columns of a table, and their types; none if there is no such table."""
+        ...
+
+    def present(self, tables: Sequence[TableId]) -> Collection[TableId]:
+        """Return which of `tables` are there, in one question."""
         ...
 
     def has_stream(self, schema: str, name: str) -> bool:

@@ -84,7 +84,7 @@ def unlike_columns(opened: AuditedLink, landed: TableSchema) -> Mapping[str, str
     rule = kind.zone.rule(landed.table) if kind else None
     if kind is None or rule is None:
         return {}
-    lacked = _lacked(opened, kind, landed) if rule.where and not landed.partial_rows else ()
+    lacked = _lacked(opened, kind, landed) if rule.where else ()
     return {name: _CONVERTED for name, _ in rule.columns} | dict.fromkeys(lacked, LACKED)
 
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from contextlib import closing
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.warehouse.landing import plan_rebuild, plan_table, plan_zone
-from penstock.core.warehouse.landing_state import find_cleared, find_halted, plan_clearing, roots_of, treats_otherwise
-from penstock.core.warehouse.landing_tasks import plan_graphs, plan_start, tasks_of
+from penstock.core.warehouse.landing_tasks import plan_graphs
+from penstock.core.warehouse.landing_work import NO_TABLE, plan_restart, plan_work
 from penstock.wiring.load_plans import TablePlan, present_tables
 from penstock.wiring.zone_status import ask_zone, find_foreign_rows, is_first_link, zone_links
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.adapters.snowflake.connection import SnowflakeDatabase
     from penstock.config.specs import LinkSpec, PipelineSpec
-    from penstock.core.tables import TableId, TableSchema
-    from penstock.core.warehouse.landing import LandingZone
-    from penstock.core.warehouse.landing_state import ZoneFound
+    from penstock.core.tables import TableSchema
+    from penstock.core.warehouse.landing_work import Work
     from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
-
-_NO_TABLE: Final = "tasks of no table"
 
 
 def plan_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
@@ -43,7 +39,7 @@ def plan_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
             except PenstockError as error:
                 yield TablePlan(link.name, str(schema.table), error=error.message, hint=error.hint)
         if is_first_link(link, kind) and (statements := plan_graphs(kind.zone, None)):
-            yield TablePlan(link.name, _NO_TABLE, tuple(statements))
+            yield TablePlan(link.name, NO_TABLE, tuple(statements))
 
 
 def apply_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
@@ -81,46 +77,29 @@ def _apply(
     """
     from penstock.adapters.snowflake.zone import read_zone  # noqa: PLC0415 - as above
 
-    zone, found, suspended = kind.zone, read_zone(database, kind.zone.schema), set[str]()
-    work: list[tuple[str, TableId | None, Callable[[], Sequence[str]]]] = [
-        (str(schema.table), schema.table, partial(_plan_made, zone, schema, found)) for schema in made
-    ]
-    work += [(str(schema.table), schema.table, partial(plan_table, zone, schema)) for schema in ahead]
-    if is_first_link(link, kind):
-        cleared = find_cleared(zone, kind.spec.pipeline, found)
-        suspended.update(root for name in cleared for root in roots_of(name, found))
-        yield from _run(database, link, _NO_TABLE, partial(plan_clearing, zone, kind.spec.pipeline, found))
-        work.append((_NO_TABLE, None, partial(plan_graphs, zone, None)))
-    for subject, table, plan in work:
-        for ran in _run(database, link, subject, plan):
+    zone, found, halted = kind.zone, read_zone(database, kind.zone.schema), set[str]()
+    for work in plan_work(zone, made, ahead, found, kind.spec.pipeline if is_first_link(link, kind) else None):
+        halted.update(work.halted)
+        for ran in _run(database, link, work):
             if ran.error:
-                suspended.update([f"{table}/task", *(f"{task.root}/task" for task in tasks_of(zone, table))])
+                halted.update(work.at_risk)
             yield ran
-    if suspended:
-        now = read_zone(database, zone.schema)
-        starts = [plan_start(zone, name) for name in find_halted(suspended, found, now)]
-        yield from _run(database, link, _NO_TABLE, lambda: starts)
+    if halted:
+        yield from _run(database, link, plan_restart(zone, halted, found, read_zone(database, zone.schema)))
 
 
-def _plan_made(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> list[str]:
-    """Plan a table; its messages are merged again where another rule has made its rows."""
-    task = found.tasks.get(f"{schema.table}/task")
-    return plan_table(zone, schema, again=treats_otherwise(zone, schema, task.definition if task else None))
-
-
-def _run(
-    database: SnowflakeDatabase, link: LinkSpec, table: str, plan: Callable[[], Sequence[str]]
-) -> Iterator[TablePlan]:
+def _run(database: SnowflakeDatabase, link: LinkSpec, work: Work) -> Iterator[TablePlan]:
     """Run what is planned, and yield it if it is anything."""
     try:
-        statements = plan()
-        for statement in statements:
+        if work.refusal:
+            raise work.refusal
+        for statement in work.statements:
             database.run(statement)
     except PenstockError as error:
-        yield TablePlan(link.name, table, error=error.message, hint=error.hint)
+        yield TablePlan(link.name, work.subject, error=error.message, hint=error.hint)
         return
-    if statements:
-        yield TablePlan(link.name, table, tuple(statements))
+    if work.statements:
+        yield TablePlan(link.name, work.subject, work.statements)
 
 
 def rebuild_table(spec: PipelineSpec, name: str) -> Iterator[TablePlan]:

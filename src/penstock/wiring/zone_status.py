@@ -73,7 +73,8 @@ def ask_zone(link: LinkSpec, kind: SnowflakeKind) -> ZoneStatus:
             progress = TargetProgress(database, kind.spec.pipeline, link.source)
             tables = progress.tables() if progress.is_made() else ()
             present = [table.schema for table in tables if not table.ended]
-            found = read_zone(database, kind.zone.schema) if present else None
+            made = [each.table for each in present if (rule := kind.zone.rule(each.table)) and rule.new_columns(each)]
+            found = read_zone(database, kind.zone.schema, made) if present else None
     except PenstockError as error:
         return ZoneStatus(link.name, unanswered=error.message, hint=error.hint)
     if found is None:

@@ -19,7 +19,10 @@ import pytest
 import snowflake.connector
 from tests.servers.pipeline.killing import kill_everything
 
+from penstock.core.snapshots import SnapshotOptions
 from penstock.dev.postgres import PASSWORD
+from penstock.wiring.pipeline_status import read_status
+from penstock.wiring.snapshots import ask_for_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -108,6 +111,10 @@ class Zone:
         cursor = self._connection.cursor()
         cursor.execute(statement)
         return [tuple(row) for row in cursor.fetchall()]
+
+    def stopped(self) -> dict[str, str]:
+        """The tables that wait in front of the zone, and why."""
+        return {each.table: each.error for each in read_status(self.chain.spec).tables if each.error}
 
     def landed(self) -> int:
         """How many messages there are."""
@@ -236,6 +243,46 @@ def test_tables_of_postgres_land_and_are_merged_and_new_ones_come_by_themselves(
 
     for table in (*tables, "late"):
         zone.assert_equal(table)
+
+
+@pytest.mark.nightly
+def test_a_filter_takes_tables_that_log_whole_rows_and_one_that_does_not_goes_on_when_its_hint_is_followed(
+    zone: Zone,
+) -> None:
+    chain = zone.chain
+    rule = """schedule: 10 SECONDS, tables: [{match: ["public.*"], where: '"note" <> \'\'small\'\''}]"""
+    chain.file.write_text(chain.file.read_text().replace("schedule: 10 SECONDS", rule))
+    make_tables(chain, 2)
+    chain.write("ALTER TABLE t0 REPLICA IDENTITY FULL")
+    chain.carry()
+    for table in ("t0", "t1"):
+        # The first row's note is large, and stays as it was.
+        chain.write(f"UPDATE {table} SET price = -1", f"INSERT INTO {table} (id, note) VALUES (3, 'other')")
+    chain.carry()
+    ids = 'SELECT "id" FROM "public"."{}" ORDER BY 1'
+
+    told = zone.stopped()
+    assert list(told) == ["public.t1"]
+    assert "came without its value" in told["public.t1"]
+    zone.merge()
+    assert zone.ask(ids.format("t0")) == [(1,), (3,)]
+    assert zone.ask('SELECT "price" FROM "public"."t0" WHERE "id" = 1') == [(-1,)]
+
+    chain.write("ALTER TABLE t1 REPLICA IDENTITY FULL")
+    ask_for_snapshots(chain.spec, ["public.t1"], SnapshotOptions(full_refresh=True))
+    chain.carry()
+    chain.write("UPDATE t1 SET price = -2")
+    chain.carry()
+    zone.merge()
+    assert zone.stopped() == {}
+    assert zone.ask(ids.format("t1")) == [(1,), (3,)]
+    assert zone.ask('SELECT "price" FROM "public"."t1" WHERE "id" = 1') == [(-2,)]
+
+    chain.write("ALTER TABLE t0 REPLICA IDENTITY DEFAULT", "UPDATE t0 SET price = -3")
+    chain.carry()
+    assert list(zone.stopped()) == ["public.t0"]
+    zone.merge()
+    assert zone.ask('SELECT "price" FROM "public"."t0" WHERE "id" = 1') == [(-1,)]
 
 
 @pytest.mark.nightly

@@ -39,10 +39,11 @@ from penstock.core.warehouse.landing import (
     plan_end,
     plan_landed_merge,
     plan_landing,
+    plan_landings,
     plan_table,
     render_position,
 )
-from penstock.core.warehouse.messages import render_barrier, render_rows, split_texts
+from penstock.core.warehouse.messages import render_barrier, render_of_table, render_rows, split_texts
 
 ZONE = LandingZone("landing", "load_wh", "30 SECONDS")
 ORDERS = TableId("shop", "orders")
@@ -53,10 +54,16 @@ MERGE = (
     'MERGE INTO "shop"."orders" AS t USING ('
     'SELECT "message":op::VARCHAR AS "__penstock_op", CAST("message":row."id"::VARCHAR AS NUMBER(38, 0)) AS "id", '
     '"message":row."note"::VARCHAR AS "note" FROM (SELECT "message", "position", "offset", '
-    "MAX(CASE WHEN \"message\":op::VARCHAR IN ('c', 'r', 'u', 'd') THEN NULL ELSE \"position\" END) OVER () "
-    'AS "__penstock_merged" FROM "landing"."shop.orders/stream") AS m '
+    "MAX(CASE WHEN \"message\":op::VARCHAR IN ('c', 'r', 'u', 'd') OR \"offset\" IS NOT NULL "
+    'THEN NULL ELSE "position" END) OVER () AS "__penstock_merged", '
+    'MAX(CASE WHEN "message":op::VARCHAR = \'schema\' THEN "offset" END) '
+    'OVER (PARTITION BY "topic", "partition") AS "__penstock_landed", '
+    'MAX(CASE WHEN "message":op::VARCHAR = \'schema\' THEN "position" END) '
+    'OVER (PARTITION BY "topic", "partition") AS "__penstock_changed" '
+    'FROM "landing"."shop.orders/stream") AS m '
     "WHERE \"message\":op::VARCHAR IN ('c', 'r', 'u', 'd') "
     'AND ("__penstock_merged" IS NULL OR "position" > "__penstock_merged") '
+    'AND ("__penstock_landed" IS NULL OR "offset" >= "__penstock_landed" OR "position" >= "__penstock_changed") '
     'QUALIFY ROW_NUMBER() OVER (PARTITION BY CAST("message":row."id"::VARCHAR AS NUMBER(38, 0)) '
     'ORDER BY "position" DESC, "offset" DESC) = 1) AS s ON t."id" = s."id" '
     "WHEN MATCHED AND s.\"__penstock_op\" = 'd' THEN DELETE "
@@ -105,6 +112,27 @@ def test_readers_may_read_and_no_more() -> None:
     ]
     for statement in statements[-4:]:
         assert isinstance(sqlglot.parse_one(statement, dialect="snowflake"), exp.Grant)
+
+
+@pytest.mark.parametrize("copied", ["", '"penstock"."staged"'])
+def test_messages_of_several_tables_land_by_one_statement(copied: str) -> None:
+    statement = plan_landings(ZONE, [ORDERS, TableId("shop", "items")], copied)
+
+    names = '"message", "topic", "partition", "offset", "position", "loaded_at"'
+    value, begin = ("f.value", "TABLE(FLATTEN(INPUT => PARSE_JSON(?)))") if not copied else ('f."row"', copied)
+    assert statement == (
+        f'INSERT ALL WHEN "table" = 0 THEN INTO "landing"."shop.orders" ({names}) VALUES ({names}) '
+        f'WHEN "table" = 1 THEN INTO "landing"."shop.items" ({names}) VALUES ({names}) '
+        f'SELECT {value}:"table"::NUMBER(38, 0) AS "table", {value}:message AS "message", '
+        f'{value}:topic::VARCHAR AS "topic", {value}:partition::NUMBER(38, 0) AS "partition", '
+        f'{value}:offset::NUMBER(38, 0) AS "offset", {value}:position::VARCHAR AS "position", '
+        f'SYSDATE() AS "loaded_at" FROM {begin} AS f'
+    )
+    assert isinstance(sqlglot.parse_one(statement, dialect="snowflake"), exp.MultitableInserts)
+
+
+def test_a_message_says_which_table_it_is_for() -> None:
+    assert json.loads(render_of_table(3, '{"offset": 7}')) == {"table": 3, "offset": 7}
 
 
 def test_a_merge_takes_the_newest_message_of_each_key_and_deletes_what_is_gone() -> None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import duckdb
+import pyarrow as pa
 import pytest
 import sqlglot
 from sqlglot import exp
+from tests.unit.audit.test_landing_fold import ask, landing
 
 from penstock.core.audit.landing import folded_rows, untreated_rows, why_unknown
 from penstock.core.errors import TableStoppedError
+from penstock.core.files import LACKS, OP
 from penstock.core.patterns import TablePatterns
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 from penstock.core.warehouse.landing import LandingZone, plan_landed_merge, plan_rebuild, plan_table, plan_task
-from penstock.core.warehouse.landing_rules import PARTIAL, TREATED, ZoneRule
+from penstock.core.warehouse.landing_rules import TREATED, ColumnFound, ZoneRule
 from penstock.core.warehouse.landing_state import StreamFound, TaskFound, ZoneFound, find_troubles, treats_otherwise
+from penstock.links.warehouse.landing_limits import require_whole_changes
 
 ORDERS = TableId("shop", "orders")
 ID = Column("id", IntegerType(64, unsigned=False), nullable=False)
@@ -70,15 +75,30 @@ def test_an_entry_that_says_nothing_leaves_the_rows_of_its_tables_as_they_are() 
     assert plan_landed_merge(zone, partial) == plan_landed_merge(PLAIN, partial)
 
 
-@pytest.mark.parametrize("rule", [ZoneRule(OF_SHOP, "TRUE"), ZoneRule(OF_SHOP, "", (("note", 'UPPER("note")'),))])
-def test_a_table_whose_messages_may_lack_values_has_no_rule(rule: ZoneRule) -> None:
-    zone, schema = replace(PLAIN, rules=(rule,)), replace(SCHEMA, partial_rows=True)
+@pytest.mark.parametrize("rule", [ZoneRule(OF_SHOP, "\"note\" <> 'x'"), ZoneRule(OF_SHOP, "", RULE.columns)])
+def test_a_merge_with_a_rule_takes_whole_rows_and_fails_where_the_newest_message_of_a_row_lacks_a_value(
+    rule: ZoneRule,
+) -> None:
+    merge = plan_landed_merge(replace(PLAIN, rules=(rule,)), replace(SCHEMA, partial_rows=True))
+    source = merge.partition("USING (")[2].partition(") AS s ON ")[0]
+    query = source.replace('"landing"."shop.orders/stream"', '"landing"."shop.orders"')
+    inserted, lacking, whole = ("c", 1, "a", True), ("u", 1, None, False), ("u", 1, "b", True)
 
-    with pytest.raises(TableStoppedError) as refused:
-        plan_landed_merge(zone, schema)
-    assert refused.value.reason == PARTIAL
-    assert "binlog_row_image=FULL" in refused.value.hint
-    assert why_unknown(zone, schema, ()) == PARTIAL
+    assert isinstance(sqlglot.parse_one(merge, dialect="snowflake"), exp.Merge)
+    with landing([inserted, lacking, whole]) as connection:
+        assert [(*row[:2], row[2].casefold()) for row in ask(connection, query)] == [("u", 1, "b")]
+    with landing([inserted, lacking]) as connection, pytest.raises(duckdb.ConversionException, match="lacks values"):
+        ask(connection, query)
+
+
+def test_a_change_that_lacks_a_value_stops_its_table_with_what_to_type() -> None:
+    schema = replace(SCHEMA, partial_rows=True)
+    whole, lacking = (pa.table({OP: ["u", "d"], LACKS: [flags, "01"]}) for flags in ("00", "01"))
+
+    require_whole_changes(schema, whole)
+    with pytest.raises(TableStoppedError) as stopped:
+        require_whole_changes(schema, lacking)
+    assert "ALTER TABLE shop.orders REPLICA IDENTITY FULL" in stopped.value.hint
 
 
 def test_an_audit_says_why_it_does_not_know_what_a_filter_keeps_out() -> None:
@@ -167,3 +187,55 @@ def test_an_audit_reads_the_rows_that_are_kept_out_from_the_landing_table() -> N
     )
     assert untreated_rows(PLAIN, SCHEMA, public) == public
     assert isinstance(sqlglot.parse_one(f"SELECT * FROM {rows}", dialect="snowflake"), exp.Select)
+
+
+@pytest.mark.parametrize(
+    ("type_", "found", "same"),
+    [
+        ("NUMBER(9)", ColumnFound("NUMBER", 9, 0), True),
+        ("NUMBER(9)", ColumnFound("NUMBER", 10, 0), False),
+        ("NUMBER(9, 2)", ColumnFound("NUMBER", 9, 0), False),
+        ("NUMBER", ColumnFound("NUMBER", 38, 0), True),
+        ("BIGINT", ColumnFound("NUMBER", 38, 0), True),
+        ("VARCHAR(10)", ColumnFound("TEXT", length=10), True),
+        ("STRING", ColumnFound("TEXT", length=16_777_216), True),
+        ("VARCHAR(10)", ColumnFound("TEXT", length=40), False),
+        ("VARCHAR(10)", ColumnFound("TEXT"), True),
+        ("CHAR", ColumnFound("TEXT", length=40), False),
+        ("DATE", ColumnFound("TEXT", length=40), False),
+        ("DOUBLE", ColumnFound("FLOAT"), True),
+        ("TIMESTAMP_NTZ(3)", ColumnFound("TIMESTAMP_NTZ"), True),
+        ("TIMESTAMP_TZ", ColumnFound("TIMESTAMP_NTZ"), False),
+        ("BOOLEAN", ColumnFound("BOOLEAN"), True),
+        ("VARIANT", ColumnFound("VARIANT"), True),
+        ("GEOGRAPHY", ColumnFound("GEOGRAPHY"), True),
+        ("NO TYPE", ColumnFound("NUMBER", 38, 0), True),
+    ],
+)
+def test_a_type_is_known_in_what_snowflake_says_of_a_column(
+    type_: str,
+    found: ColumnFound,
+    same: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    assert found.is_made_by(type_) == same
+
+
+def test_a_made_column_whose_type_the_file_has_changed_is_told_with_what_makes_it_anew() -> None:
+    task = TaskFound(True, "30 SECONDS", "LOAD_WH", plan_landed_merge(ZONE, SCHEMA))  # noqa: FBT003 - it is started
+    found = ZoneFound({"shop.orders/task": task}, {"shop.orders/stream": StreamFound(is_stale=False)})
+    older = replace(found, columns={ORDERS: {"note": ColumnFound("DATE"), "size": ColumnFound("NUMBER", 5, 0)}})
+
+    assert list(find_troubles(ZONE, SCHEMA, found)) == []
+    (told,) = find_troubles(ZONE, SCHEMA, older)
+    assert told.text == "its column size is NUMBER(5, 0), and the sink's `tables` make it DECIMAL(9, 0)"
+    assert told.hint.startswith("type: penstock snapshot FILE shop.orders --full-refresh")
+
+
+def test_a_made_column_whose_expression_is_no_cast_any_more_is_told_once() -> None:
+    task = TaskFound(True, "30 SECONDS", "LOAD_WH", plan_landed_merge(ZONE, SCHEMA))  # noqa: FBT003 - it is started
+    streams, columns = {"shop.orders/stream": StreamFound(is_stale=False)}, {"size": ColumnFound("NUMBER", 9, 0)}
+    found = ZoneFound({"shop.orders/task": task}, streams, columns={ORDERS: columns})
+    zone = replace(PLAIN, rules=(ZoneRule(OF_SHOP, columns=(("size", 'LENGTH("note")'),)),))
+
+    (told,) = find_troubles(zone, SCHEMA, found)
+    assert "does not say its type" in told.text

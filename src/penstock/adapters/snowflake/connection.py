@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 from penstock.adapters.snowflake.copies import Copies
 from penstock.adapters.snowflake.errors import explain
 from penstock.core.errors import PenstockError, UsageError
+from penstock.core.tables import TableId
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from types import ModuleType
 
@@ -155,6 +156,15 @@ class SnowflakeDatabase:
             "WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position"
         )
         return {str(column): str(type_) for column, type_ in self.fetch(query, [schema, name])}
+
+    def present(self, tables: Sequence[TableId]) -> Collection[TableId]:
+        """See `LandingDatabase`."""
+        if not tables:
+            return ()
+        named = " OR ".join(["(table_schema = ? AND table_name = ?)"] * len(tables))
+        query = f"SELECT table_schema, table_name FROM information_schema.tables WHERE {named}"  # noqa: S608 - no name is in it
+        found = self.fetch(query, [name for table in tables for name in (table.schema, table.name)])
+        return {TableId(str(schema), str(name)) for schema, name in found}
 
     def has_stream(self, schema: str, name: str) -> bool:
         """See `LandingDatabase`."""

@@ -6,12 +6,14 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.tables import TableId
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
+from penstock.core.warehouse.landing_rules import ColumnFound
 from penstock.core.warehouse.landing_state import StreamFound, TaskFound, Writer, ZoneFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from penstock.adapters.snowflake.connection import SnowflakeDatabase
 
@@ -19,8 +21,8 @@ _RUNS_MAX: Final = 10_000
 """The most that TASK_HISTORY answers; it has a week, and the newest come first."""
 
 
-def read_zone(database: SnowflakeDatabase, schema: str) -> ZoneFound:
-    """Read the objects of the schema. Raises what a connection raises."""
+def read_zone(database: SnowflakeDatabase, schema: str, made: Collection[TableId] = ()) -> ZoneFound:
+    """Read the objects of the schema, and the columns of the tables `made`. Raises what a connection raises."""
     errors = _last_errors(database, schema)
     where = f"IN SCHEMA {quote_name(SNOWFLAKE, schema)}"
     tasks = {
@@ -39,7 +41,21 @@ def read_zone(database: SnowflakeDatabase, schema: str) -> ZoneFound:
         row["name"]: StreamFound(row["stale"].casefold() == "true", _text(row["table_name"]).replace('"', ""))
         for row in _rows(database, f"SHOW STREAMS {where}")
     }
-    return ZoneFound(tasks, streams, _writers(database, schema))
+    return ZoneFound(tasks, streams, _writers(database, schema), _columns(database, made))
+
+
+def _columns(database: SnowflakeDatabase, tables: Collection[TableId]) -> Mapping[TableId, Mapping[str, ColumnFound]]:
+    schemas = sorted({table.schema for table in tables})
+    query = (
+        "SELECT table_schema, table_name, column_name, data_type, numeric_precision, numeric_scale, "  # noqa: S608 - marks
+        "character_maximum_length FROM information_schema.columns "
+        f"WHERE table_schema IN ({', '.join('?' for _ in schemas)})"
+    )
+    found: dict[TableId, dict[str, ColumnFound]] = {table: {} for table in tables}
+    for of, table, name, type_, *numbers in database.fetch(query, schemas) if schemas else ():
+        precision, scale, length = map(_number, numbers)
+        found.get(TableId(str(of), str(table)), {})[str(name)] = ColumnFound(str(type_), precision, scale, length)
+    return found
 
 
 def _writers(database: SnowflakeDatabase, schema: str) -> list[Writer]:
@@ -63,6 +79,10 @@ def _last_errors(database: SnowflakeDatabase, schema: str) -> Mapping[str, str]:
         for name, state, error in database.fetch(statement, [schema])
         if state != "SUCCEEDED"
     }
+
+
+def _number(value: object) -> int | None:
+    return None if value is None else int(str(value))
 
 
 def _text(value: str) -> str:

@@ -12,7 +12,7 @@ from penstock.core.warehouse.columns import column_type
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.landing import ROW_OPS, json_value, typed_value
-from penstock.core.warehouse.landing_rules import PARTIAL, read_columns
+from penstock.core.warehouse.landing_rules import read_columns
 from penstock.core.warehouse.landing_state import foreign_messages
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ def why_unknown(zone: LandingZone, schema: TableSchema, lacked: Collection[str])
     rule = zone.rule(schema.table)
     if rule is None:
         return ""
-    if schema.partial_rows:
-        return PARTIAL
     if unknown := sorted(read_columns(rule.where).intersection(lacked)):
         return f"the sink's rule keeps rows out by {unknown[0]}: {LACKED}; a full refresh of the table mends that"
     return ""
@@ -91,7 +89,7 @@ def describe_foreign(zone: LandingZone, table: TableId, found: Sequence[Sequence
         for topic, partition, offset, at in found[:FOREIGN_MAX]
     ]
     more = ", and more" if len(found) > FOREIGN_MAX else ""
-    hint = f"delete them there, then type: penstock snowflake rebuild FILE {table}"
+    hint = f"delete them there, then type: penstock snapshot FILE {table} --full-refresh"
     return f"somebody wrote to {zone.table(table)}: {'; '.join(named)}{more}; {hint}"
 
 

@@ -13,7 +13,10 @@ it. So a stream's rows are deduplicated by that order, and what a later run of t
 task reads is newer than what an earlier one did.
 
 What landed before an entry without a row (of the last four) is merged when that
-one lands, and no merge takes it again, whatever the stream shows.
+one lands, and no merge takes it again, whatever the stream shows. An entry `schema`
+is of one partition: what has a lower `offset` and a lower `position` had landed, and
+what comes late from another partition had not. Those of older releases have a
+`position` alone, as the other three.
 
 Source: Snowflake documentation, "Introduction to streams", CREATE STREAM, CREATE TASK, MERGE.
 """
@@ -36,6 +39,7 @@ from penstock.core.tables import (
 from penstock.core.warehouse.columns import column_type, stopped
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
+from penstock.core.warehouse.landing_rules import LACKS
 from penstock.core.warehouse.landing_tasks import (
     follows_merge,
     identifier,
@@ -47,7 +51,7 @@ from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.core.tables import Column, ColumnType, TableId, TableSchema
     from penstock.core.warehouse.landing_rules import ZoneRule
@@ -63,9 +67,14 @@ COLUMNS: Final = {
 }
 """The columns of a landing table, in order, with their types."""
 _TEXTS = (TextType, EnumType, SetType, PrintedType)
+_NAMES: Final = ", ".join(f'"{name}"' for name in COLUMNS)
 ROW_OPS = "('c', 'r', 'u', 'd')"
 _MERGED: Final = '"__penstock_merged"'
 """The place up to which messages are merged already."""
+_LANDED: Final = '"__penstock_landed"'
+"""The first offset of a partition that had not landed when the table's columns last changed."""
+_CHANGED: Final = '"__penstock_changed"'
+"""The place where they changed: a topic that was made anew counts its offsets from 0 behind it."""
 _ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
 
 
@@ -197,7 +206,8 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
 
     A column that a changed row lacks has the value it had before: in an older
     message of the stream, else in the public table. The statement fails where
-    neither has the row. Such a table has no rule, which would need all of the values.
+    neither has the row. With a rule, which needs all of the values, it fails where the
+    newest message lacks one.
     """
     rule = zone.rule(schema.table)
     if rule:
@@ -206,17 +216,21 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     names = [quote_name(SNOWFLAKE, column.name) for column in schema.columns]
     typed = {column.name: _typed(schema, column) for column in schema.columns}
     parts = ", ".join(typed[schema.column(name).name] for name in schema.key)
-    lacked = _may_lack(schema, key)
+    may_lack = _may_lack(schema, key)
+    lacked = {} if rule else may_lack
     kept = [_Kept(typed[column.name], column, flag, parts) for column, flag in lacked.items()]
     values = typed | {each.column.name: each.value for each in kept}
     op = '"message":op::VARCHAR AS "__penstock_op"'
     selected = [op, *(f"{value} AS {name}" for value, name in zip(values.values(), names, strict=True))]
     selected += [each.is_unknown for each in kept]
+    if rule and schema.partial_rows:
+        unknown = " OR ".join(_is_unknown(column) for column in may_lack) or "FALSE"
+        selected.append(f"CASE WHEN {unknown} THEN 1 ELSE 0 END AS {LACKS}")
     newest = f'ROW_NUMBER() OVER (PARTITION BY {parts} ORDER BY "position" DESC, "offset" DESC) = 1'
     is_row = f'"message":op::VARCHAR IN {ROW_OPS}'
-    merged = f'MAX(CASE WHEN {is_row} THEN NULL ELSE "position" END) OVER () AS {_MERGED}'
     where = f'{is_row} AND ({_MERGED} IS NULL OR "position" > {_MERGED})'
-    messages = f'SELECT "message", "position", "offset", {merged} FROM {zone.stream(schema.table)}'  # noqa: S608 - names are quoted
+    where += f' AND ({_LANDED} IS NULL OR "offset" >= {_LANDED} OR "position" >= {_CHANGED})'
+    messages = f'SELECT "message", "position", "offset", {_marks(is_row)} FROM {zone.stream(schema.table)}'  # noqa: S608 - names are quoted
     source = f"SELECT {', '.join(selected)} FROM ({messages}) AS m WHERE {where} QUALIFY {newest}"  # noqa: S608 - names are quoted
     if rule:
         source = rule.treat(schema, source)
@@ -225,6 +239,16 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     path = TargetTable("", schema).path(SNOWFLAKE)
     same = " AND ".join(f"t.{name} = s.{name}" for name in key)
     return f"MERGE INTO {path} AS t USING ({source}) AS s ON {same} {' '.join(_merge_clauses(key, names, flags))}"
+
+
+def _marks(is_row: str) -> str:
+    """Return what says which messages are merged already, as the entries have it."""
+    is_change, of_one = "\"message\":op::VARCHAR = 'schema'", 'OVER (PARTITION BY "topic", "partition")'
+    return (
+        f'MAX(CASE WHEN {is_row} OR "offset" IS NOT NULL THEN NULL ELSE "position" END) OVER () AS {_MERGED}, '
+        f'MAX(CASE WHEN {is_change} THEN "offset" END) {of_one} AS {_LANDED}, '
+        f'MAX(CASE WHEN {is_change} THEN "position" END) {of_one} AS {_CHANGED}'
+    )
 
 
 def _merge_clauses(key: list[str], names: list[str], flags: Mapping[str, str]) -> Iterator[str]:
@@ -254,8 +278,7 @@ class _Kept:
     @property
     def _unknown(self) -> str:
         """Whether one message lacks it: what a message has is no SQL NULL, not even a null of JSON."""
-        path = _path(self.column.name)
-        return f"CASE WHEN \"message\":op::VARCHAR = 'u' AND {path} IS NULL THEN 1 ELSE 0 END"
+        return f"CASE WHEN {_is_unknown(self.column)} THEN 1 ELSE 0 END"
 
     @property
     def value(self) -> str:
@@ -268,6 +291,10 @@ class _Kept:
     def is_unknown(self) -> str:
         """1 where every message of the key lacks it."""
         return f"MIN({self._unknown}) OVER (PARTITION BY {self.key}) AS {self.flag}"
+
+
+def _is_unknown(column: Column) -> str:
+    return f"\"message\":op::VARCHAR = 'u' AND {_path(column.name)} IS NULL"
 
 
 def _may_lack(schema: TableSchema, key: list[str]) -> dict[Column, str]:
@@ -287,15 +314,34 @@ def plan_landing(zone: LandingZone, table: TableId, copied: str = "") -> str:
 
     Or it has no parameter, and reads the objects in the column `row` of the (quoted) table `copied`.
     """
-    messages, value = ("TABLE(FLATTEN(INPUT => PARSE_JSON(?)))", "f.value") if not copied else (copied, 'f."row"')
-    cast = {"message": "", "topic": "::VARCHAR", "position": "::VARCHAR"}
-    given = [name for name in COLUMNS if name != "loaded_at"]
-    values = ", ".join(f"{value}:{name}{cast.get(name, '::NUMBER(38, 0)')}" for name in given)
-    names = ", ".join(quote_name(SNOWFLAKE, name) for name in COLUMNS)
-    return (
-        f"INSERT INTO {zone.table(table)} ({names}) "  # noqa: S608 - names are quoted
-        f"SELECT {values}, SYSDATE() FROM {messages} AS f"
+    values, begin = _landed(copied)
+    return f"INSERT INTO {zone.table(table)} ({_NAMES}) SELECT {', '.join(values.values())} {begin}"
+
+
+def plan_landings(zone: LandingZone, tables: Sequence[TableId], copied: str = "") -> str:
+    """Return the INSERT of messages of several tables, as `plan_landing` reads them.
+
+    An object also has, as `table`, the place of its table in `tables`.
+    """
+    values, begin = _landed(copied)
+    into = " ".join(
+        f'WHEN "table" = {number} THEN INTO {zone.table(table)} ({_NAMES}) VALUES ({_NAMES})'
+        for number, table in enumerate(tables)
     )
+    selected = [f"{value} AS {quote_name(SNOWFLAKE, name)}" for name, value in values.items()]
+    number = f'{_object(copied)}:"table"::NUMBER(38, 0) AS "table"'
+    return f"INSERT ALL {into} SELECT {', '.join([number, *selected])} {begin}"
+
+
+def _landed(copied: str) -> tuple[Mapping[str, str], str]:
+    """Return the values of a landing table's columns, and where they are read from."""
+    cast = {"message": "", "topic": "::VARCHAR", "position": "::VARCHAR"}
+    given = {name: f"{_object(copied)}:{name}{cast.get(name, '::NUMBER(38, 0)')}" for name in COLUMNS}
+    return given | {"loaded_at": "SYSDATE()"}, f"FROM {copied or 'TABLE(FLATTEN(INPUT => PARSE_JSON(?)))'} AS f"
+
+
+def _object(copied: str) -> str:
+    return 'f."row"' if copied else "f.value"
 
 
 def require_mergeable(schema: TableSchema) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import UsageError
 from penstock.core.warehouse.columns import stopped
-from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 TREATED: Final = "AS penstock_treated"
 """What stands in every merge whose rows are treated, and in no other."""
-PARTIAL: Final = "the sink's `tables` filter or convert its rows, and the source's log may leave values out of a row"
-"""Why a table of partial rows has no rule: it would be judged by what a message lacks."""
-_WHOLE_HINT: Final = (
-    "take it out of the sink's `tables` (an entry of `match` alone, ahead of the others, keeps it as it is); or, of "
-    "MySQL and MariaDB, set binlog_row_image=FULL and begin anew without `row_images: partial`"
+LACKS: Final = '"__penstock_lacks"'
+"""The column of rows to be treated that is 1 where a message lacks a value: a rule would take it for NULL."""
+_LACKING: Final = (
+    "a change lacks values that the sink's rule may need: let the source log whole rows, then type: "
+    "penstock snapshot FILE TABLE --full-refresh; op "
 )
 _OURS: Final = "__penstock"
 _OF_A_SELECT: Final = frozenset({"kind", "expressions"})
@@ -50,9 +50,7 @@ class ZoneRule:
     columns: tuple[tuple[str, str], ...] = ()
 
     def require_for(self, schema: TableSchema) -> None:
-        """Raise TableStoppedError where the rule does not fit a table's columns, or its messages may lack values."""
-        if schema.partial_rows:
-            raise stopped(schema, "", PARTIAL, _WHOLE_HINT)
+        """Raise TableStoppedError where the rule does not fit a table's columns."""
         there = {column.name for column in schema.columns}
         folded = {name.casefold() for name in there}
         for text in (self.where, *(value for _, value in self.columns)):
@@ -86,12 +84,17 @@ class ZoneRule:
     def treat(self, schema: TableSchema, source: str) -> str:
         """Return the query for treated rows of `source`, which has the table's columns and the row's op.
 
-        A row that the filter does not want is deleted, in case it is there.
+        A row that the filter does not want is deleted, in case it is there. A table of partial rows also has `LACKS`:
+        a row that lacks a value is judged by nobody, and the query fails.
         """
         converted = dict(self.columns)
         names = [column.name for column in schema.columns]
         op = f'"{_OURS}_op"'
-        selected = [f"CASE WHEN ({self.where}\n) THEN {op} ELSE 'd' END AS {op}" if self.where else op]
+        # It fails by not being a truth value, which the error names; with the row's op nothing computes it ahead.
+        fails = f"WHEN {LACKS} = 1 THEN CAST(CAST({quote_text(_LACKING, SNOWFLAKE)} || {op} AS BOOLEAN) AS VARCHAR)"
+        judged = [fails] if schema.partial_rows else []
+        judged += [f"WHEN ({self.where}\n) THEN {op} ELSE 'd' END"] if self.where else [f"ELSE {op} END"]
+        selected = [f"CASE {' '.join(judged)} AS {op}" if schema.partial_rows or self.where else op]
         wanted = f"{op} <> 'd'" + (f" AND ({self.where}\n)" if self.where else "")
         for name in (*names, *self.new_columns(schema)):
             quoted = quote_name(SNOWFLAKE, name)
@@ -99,6 +102,59 @@ class ZoneRule:
             value = f"CASE WHEN {wanted} THEN ({converted[name]}\n) END AS {quoted}" if name in converted else quoted
             selected.append(value)
         return f"SELECT {', '.join(selected)} FROM ({source}) {TREATED}"  # noqa: S608 - names are quoted
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFound:
+    """A column as INFORMATION_SCHEMA has it; None where it says nothing. Times have their precision left out."""
+
+    type: str
+    precision: int | None = None
+    scale: int | None = None
+    length: int | None = None
+
+    def __str__(self) -> str:
+        """As a type is written."""
+        numbers = [self.length] if self.type == "TEXT" else [self.precision, self.scale]
+        listed = ", ".join(str(number) for number in numbers if number is not None)
+        return f"{'VARCHAR' if self.type == 'TEXT' else self.type}{f'({listed})' if listed else ''}"
+
+    def is_made_by(self, text: str) -> bool:
+        """Whether a column of a type, as SQL writes it, is like this one; also where nobody can tell."""
+        wanted = _found(text)
+        if wanted is None or wanted.type != self.type:
+            return wanted is None
+        pairs = ((wanted.precision, self.precision), (wanted.scale, self.scale), (wanted.length, self.length))
+        return all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+
+def _found(text: str) -> ColumnFound | None:
+    """Return what INFORMATION_SCHEMA has for a type; None for one of no other name there."""
+    from sqlglot import errors, exp  # noqa: PLC0415 - slow to import, and few sinks have rules
+
+    try:
+        type_ = exp.DataType.build(text, dialect="snowflake")
+    except errors.SqlglotError:
+        return None
+    numbers = [int(each.name) for each in type_.expressions if each.name.isdigit()]
+    kinds = exp.DataType.Type
+    if type_.is_type(*exp.DataType.INTEGER_TYPES):
+        return ColumnFound("NUMBER", 38, 0)
+    if type_.is_type(kinds.DECIMAL):
+        precision, scale = (*numbers, *(38, 0)[len(numbers) :])
+        return ColumnFound("NUMBER", precision, scale)
+    if type_.is_type(*exp.DataType.TEXT_TYPES):
+        without = 1 if type_.is_type(kinds.CHAR, kinds.NCHAR) else None
+        return ColumnFound("TEXT", length=numbers[0] if numbers else without)
+    names = {
+        "FLOAT": (kinds.FLOAT, kinds.DOUBLE),
+        "BINARY": (kinds.BINARY, kinds.VARBINARY),
+        "TIMESTAMP_NTZ": (kinds.TIMESTAMPNTZ, kinds.DATETIME),
+        "TIMESTAMP_LTZ": (kinds.TIMESTAMPLTZ,),
+        "TIMESTAMP_TZ": (kinds.TIMESTAMPTZ,),
+        **{kind.name: (kind,) for kind in (kinds.BOOLEAN, kinds.DATE, kinds.TIME, kinds.VARIANT, kinds.ARRAY)},
+    }
+    return next((ColumnFound(name) for name, types in names.items() if type_.is_type(*types)), None)
 
 
 def new_type(text: str) -> str:

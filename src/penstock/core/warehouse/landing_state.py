@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from penstock.core.errors import TableStoppedError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.landing import LandingZone
+    from penstock.core.warehouse.landing_rules import ColumnFound
     from penstock.core.warehouse.landing_tasks import ZoneTask
 
 
@@ -61,11 +62,15 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class ZoneFound:
-    """The tasks and streams of a zone, by name, and who else may write to its landing tables."""
+    """The tasks and streams of a zone, by name, and who else may write to its landing tables.
+
+    `columns` are those of public tables for which a rule makes some.
+    """
 
     tasks: Mapping[str, TaskFound]
     streams: Mapping[str, StreamFound]
     writers: Sequence[Writer] = ()
+    columns: Mapping[TableId, Mapping[str, ColumnFound]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,7 @@ def foreign_messages(zone: LandingZone, table: TableId, pipeline: str, source: s
 def foreign_rows(table: TableId, rows: int) -> Trouble:
     """Say that somebody else wrote messages."""
     text = f"{rows} messages in its landing table are not Penstock's, and the public table may have what they say"
-    hint = f"delete them from the landing table, then type: penstock snowflake rebuild FILE {table}"
+    hint = f"delete them from the landing table, then type: penstock snapshot FILE {table} --full-refresh"
     return Trouble("error", str(table), text, hint)
 
 
@@ -127,6 +132,7 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
             text = f"the role {writer.role} has {writer.privilege} on its landing table, which only Penstock adds to"
             revoke = plan_revoke(zone, schema.table, writer.privilege, writer.role)
             yield Trouble("warning", table, text, f"run in Snowflake: {revoke}")
+    yield from _other_types(zone, schema, found)
     task = found.tasks.get(f"{table}/task")
     if task is None:
         yield Trouble("error", table, "it has no task any more: nothing merges what lands", _APPLY)
@@ -148,6 +154,18 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
         text = f"its task runs by {there}, and the sink says {zone.schedule} on {zone.virtual_warehouse}"
         yield Trouble("warning", table, text, _APPLY)
     yield from find_task_troubles(zone, schema.table, found)
+
+
+def _other_types(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> Iterator[Trouble]:
+    """Tell of columns that a rule made with another type than it says now."""
+    rule, there = zone.rule(schema.table), found.columns.get(schema.table, {})
+    for name, type_ in rule.new_columns(schema).items() if rule else ():
+        column = there.get(name)
+        # One without a type stops its table, and is told with that.
+        if type_ and column is not None and not column.is_made_by(type_):
+            text = f"its column {name} is {column}, and the sink's `tables` make it {type_}"
+            hint = f"type: penstock snapshot FILE {schema.table} --full-refresh, which makes the table anew"
+            yield Trouble("warning", str(schema.table), text, hint)
 
 
 def treats_otherwise(zone: LandingZone, schema: TableSchema, definition: str | None) -> bool:

@@ -12,7 +12,7 @@ from penstock.core.warehouse.columns import CORRECT_VALUE, stopped
 from penstock.core.warehouse.landing import render_position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from penstock.core.batches import Batch
     from penstock.core.errors import TableStoppedError
@@ -49,9 +49,21 @@ def render_barrier(batch: Batch) -> str:
     return json.dumps({"message": {"op": str(batch.kind)}, "topic": batch.topic, "position": position})
 
 
-def render_schema_change(order: tuple[int, int, int]) -> str:
-    """Return the entry that says that messages up to `order` are merged, with the schema that the table had then."""
-    return json.dumps({"message": {"op": "schema"}, "position": render_position(order)})
+def render_schema_changes(landed: Mapping[tuple[str, int], int], order: tuple[int, int, int]) -> str:
+    """Return the entries that say what is merged with the columns that a table had until they changed at `order`.
+
+    `landed` are the first offsets not landed, by topic and partition.
+    """
+    entries = (
+        {"message": {"op": "schema"}, "topic": topic, "partition": partition, "offset": offset}
+        for (topic, partition), offset in sorted(landed.items())
+    )
+    return json.dumps([{**entry, "position": render_position(order)} for entry in entries])
+
+
+def render_of_table(number: int, text: str) -> str:
+    """Return a message as `plan_landings` takes it."""
+    return f'{{"table": {number}, {text[1:]}'
 
 
 def require_fitting(schema: TableSchema, texts: Iterator[str]) -> Iterator[str]:

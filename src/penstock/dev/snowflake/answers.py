@@ -1,24 +1,27 @@
-"""What the stand-in answers itself, as queries that fakesnow runs."""
+"""What the stand-in answers itself: rows of texts."""
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def render_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
-    """Return a query of rows of texts."""
-    names = ", ".join(f'"{name}"' for name in columns)
-    if not rows:
-        nothing = ", ".join(f"'' AS \"{name}\"" for name in columns)
-        return f"SELECT {names} FROM (SELECT {nothing}) WHERE FALSE"  # noqa: S608 - quoted
-    listed = " UNION ALL ".join(
-        "SELECT " + ", ".join(f'{_text(str(row[name]))} AS "{name}"' for name in columns) for row in rows
-    )
-    return f"SELECT {names} FROM ({listed})"  # noqa: S608 - quoted
+def render_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> pa.Table:
+    """Return rows as a table of texts."""
+    return pa.table({name: pa.array([str(row[name]) for row in rows], pa.string()) for name in columns})
 
 
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+def answer(cursor: Any, rows: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 - fakesnow's
+    """Let a cursor of fakesnow have these rows, as if it had run a query for them."""
+    table = render_rows(rows, tuple(rows[0]) if rows else ("name",))
+    cursor._arrow_table, cursor._arrow_table_fetch_index = table, None  # noqa: SLF001 - fakesnow has no other way
+    cursor._rowcount, cursor._sfqid = table.num_rows, str(uuid.uuid4())  # noqa: SLF001 - as above
+    cursor._last_sql, cursor._last_params, cursor._last_transformed = None, None, exp.Select()  # noqa: SLF001 - as above
+    cursor._penstock_columns = [(name, "VARCHAR") for name in table.column_names]  # noqa: SLF001 - as above
+    return cursor

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -27,14 +28,31 @@ from penstock.dev.snowflake.statements import only_stream, replace_has_data
 from penstock.dev.snowflake.streams import parse_name
 from penstock.dev.snowflake.task_bodies import parse_body
 from penstock.dev.snowflake.tasks import Tasks
-from penstock.dev.snowflake.translations import copy_no_trees
+from penstock.dev.snowflake.translations import copy_no_trees, describe_by_results
 from penstock.embedded.ports import LOOPBACK
 
 if TYPE_CHECKING:
     from penstock.dev.snowflake.tasks import Task
 
 _TICK_SECONDS = 0.2
+_RESULTS_KEPT = 200
 _CREATE_TASK = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?TASK\b", re.IGNORECASE)
+
+
+class _Recent(dict[str, tuple[Any, ...]]):
+    """The newest results, which a client may ask for again."""
+
+    def __setitem__(self, key: str, value: tuple[Any, ...]) -> None:
+        if len(self) >= _RESULTS_KEPT:
+            self.clear()
+        super().__setitem__(key, value)
+
+
+class _Connections(threading.local):
+    """A thread's sessions, by database and schema."""
+
+    def __init__(self) -> None:
+        self.of: dict[tuple[str, str], Any] = {}
 
 
 class StandIn:
@@ -43,9 +61,11 @@ class StandIn:
     def __init__(self, home: Path) -> None:
         """Begin with what an earlier start left."""
         self._snow = FakeSnow(db_path=home)
+        self._snow.results_cache = _Recent()
         self._grants = Grants()
         self.tasks = Tasks(home / "tasks.json", self._holds, self._run)
         self._sessions: WeakKeyDictionary[Any, Session] = WeakKeyDictionary()
+        self._connections = _Connections()
         self._execute = FakeSnowflakeCursor.execute
 
     def install(self) -> None:
@@ -53,6 +73,7 @@ class StandIn:
         fakesnow.server.shared_fs = self._snow
         fakesnow.server.parse_one = _parse_one
         copy_no_trees()
+        describe_by_results()
 
         def execute(cursor: Any, command: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - as fakesnow has it
             return self._session(cursor._conn).execute(cursor, command, *rest, **more)  # noqa: SLF001
@@ -89,7 +110,8 @@ class StandIn:
         return bool(cursor.fetchone()[0])
 
     def _run(self, task: Task) -> None:
-        cursor = self._connect(task).cursor()
+        # What a task does to its session ends with its run.
+        cursor = self._snow.connect(task.name.database, task.name.schema).cursor()
         try:
             for statement in parse_body(task.made.definition):
                 cursor.execute(statement)
@@ -99,9 +121,14 @@ class StandIn:
             raise
 
     def _connect(self, task: Task) -> Any:  # noqa: ANN401
-        return self._snow.connect(task.name.database, task.name.schema)
+        """Return this thread's session that asks what the tasks of a schema wait for."""
+        place = (task.name.database, task.name.schema)
+        if place not in self._connections.of:
+            self._connections.of[place] = self._snow.connect(*place)
+        return self._connections.of[place]
 
 
+@lru_cache(maxsize=4_000)
 def _parse_one(command: str) -> Any:  # noqa: ANN401 - an expression of sqlglot's
     """Read a statement that a client sends, to answer as its kind is answered. A task's block is read by us alone."""
     if _CREATE_TASK.match(command):

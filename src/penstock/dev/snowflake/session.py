@@ -9,7 +9,6 @@ statement is a transaction by itself, and commits the one that is open.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import threading
 import time
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 from snowflake.connector.errors import ProgrammingError
 
-from penstock.dev.snowflake import streams
-from penstock.dev.snowflake.answers import render_rows
+from penstock.dev.snowflake import shows, streams
+from penstock.dev.snowflake.answers import answer, render_rows
 from penstock.dev.snowflake.functions import replace_functions
 from penstock.dev.snowflake.refusals import RefusedError
 from penstock.dev.snowflake.renames import parse_rename
@@ -40,7 +39,7 @@ from penstock.dev.snowflake.statements import (
     replace_has_data,
 )
 from penstock.dev.snowflake.streams import Name, parse_name
-from penstock.dev.snowflake.translations import tables_of, translate_merge
+from penstock.dev.snowflake.translations import run_plain, split_inserts, tables_of, translate_merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,6 +61,7 @@ _COMMIT: Final = re.compile(r"\s*COMMIT\b", re.IGNORECASE)
 _ROLLBACK: Final = re.compile(r"\s*ROLLBACK\b", re.IGNORECASE)
 _WRITES: Final = re.compile(r"\s*(INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
 _MERGE: Final = re.compile(r"\s*MERGE\b", re.IGNORECASE)
+_INSERT_ALL: Final = re.compile(r"\s*INSERT\s+(ALL|FIRST)\b", re.IGNORECASE)
 _HISTORY: Final = re.compile(
     r"TABLE\s*\(\s*(?:\w+\.)?INFORMATION_SCHEMA\.TASK_HISTORY\s*\("
     r"(?:\s*TASK_NAME\s*=>\s*'(?P<name>[^']*)'\s*,?)?(?:\s*RESULT_LIMIT\s*=>\s*(?P<limit>\d+))?\s*\)\s*\)",
@@ -77,6 +77,7 @@ _REPLACED_BY_CLONE: Final = re.compile(
     r"(CREATE\s+OR\s+REPLACE\s+TABLE\s+.+?)\s+CLONE\s+(.+?)(?:\s+COPY\s+GRANTS)?\s*;?\s*$", re.IGNORECASE | re.DOTALL
 )
 """fakesnow clones into new tables alone. Grants are known by the table's name here, and stay."""
+_ROWS: Final = "_penstock_rows"
 _numbers = itertools.count(1)
 _consuming = threading.RLock()
 """Snowflake lets one wait that uses a stream which another transaction uses."""
@@ -109,7 +110,7 @@ class Session:
         try:
             statement = parse_statement(command)
             if statement is not None:
-                return self._say(cursor, self._do(statement))
+                return answer(cursor, self._do(statement))
             return self._pass_on(cursor, self._rewritten(command), *rest, **more)
         except RefusedError as error:
             message = f"SQL compilation error:\n{error}"
@@ -151,11 +152,11 @@ class Session:
                 self._duck.execute("BEGIN TRANSACTION")
                 self._name_of_open = (begin["name"] or f"unnamed {self._number}").upper()
             self._open = True
-            return self._say(cursor, [{"status": "Statement executed successfully."}])
+            return answer(cursor, [{"status": "Statement executed successfully."}])
         if _DDL.match(command) and self._open:
             self._commit(lambda: self._duck.execute("COMMIT"))
         if rename := parse_rename(command):
-            return self._say(cursor, [{"status": rename.carry_out(self._duck, self._name)}])
+            return answer(cursor, [{"status": rename.carry_out(self._duck, self._name)}])
         used = self._used(command) if _WRITES.match(command) else {}
         streams.require_fresh(self._duck, used)
         if used and not self._open:
@@ -180,13 +181,29 @@ class Session:
         """Run a statement as fakesnow does; but MERGE as DuckDB does, which needs no other database for it."""
         if changed := _CHANGED_TABLE.match(command):
             return self._change_table(cursor, command, changed, *rest, **more)
+        if _INSERT_ALL.match(command):
+            return self._insert_all(cursor, command, more.get("binding_params"))
         if not _MERGE.match(command):
-            return self._execute(cursor, command, *rest, **more)
+            return run_plain(cursor, self._execute, command, *rest, **more)
         try:
             ((rows,),) = self._duck.execute(translate_merge(cursor, command)).fetchall()
         except (duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException) as error:
             raise RefusedError(str(error)) from error
-        return self._say(cursor, [{"number of rows affected": rows}])
+        return answer(cursor, [{"number of rows affected": rows}])
+
+    def _insert_all(self, cursor: Any, command: str, values: Sequence[Any] | None) -> Any:  # noqa: ANN401
+        """Run the query once, and insert each of its rows where the conditions are true. In a transaction."""
+        if not self._open and not self._ends:
+            message = "this stand-in has INSERT ALL in a transaction alone"
+            raise RefusedError(message)
+        query, inserts = split_inserts(command)
+        run_plain(cursor, self._execute, query, binding_params=values)
+        self._duck.register(_ROWS, cursor._arrow_table)  # noqa: SLF001 - fakesnow's
+        try:
+            rows = sum(self._duck.execute(each.format(_ROWS)).fetchall()[0][0] for each in inserts)
+        finally:
+            self._duck.unregister(_ROWS)
+        return answer(cursor, [{"number of rows inserted": rows}])
 
     def _consume(self, used: dict[Name, str], work: Callable[[], Any]) -> Any:  # noqa: ANN401
         """Run a statement that uses streams, as a transaction."""
@@ -250,11 +267,18 @@ class Session:
         if _DDL.match(command):
             command = _REPLACED_BY_CLONE.sub(r"\1 AS SELECT * FROM \2", _BINARY.sub("BINARY", command))
         if _PRIVILEGES.search(command):
-            rows = self._grants.on_tables(self._connection.database or "")
-            command = _PRIVILEGES.sub(f"({render_rows(rows, _PRIVILEGE_COLUMNS)})", command)
-        return _HISTORY.sub(
-            lambda match: f"({render_rows(self._history(**match.groupdict()), _HISTORY_COLUMNS)})", command
-        )
+            rows = render_rows(self._grants.on_tables(self._connection.database or ""), shows.PRIVILEGE_COLUMNS)
+            command = _PRIVILEGES.sub(lambda _: self._readable("privileges", rows), command)
+        return _HISTORY.sub(lambda match: self._history(match["name"], match["limit"]), command)
+
+    def _history(self, name: str | None, limit: str | None) -> str:
+        rows = shows.history_rows(self._tasks, self._name(name).name if name else None, limit)
+        return self._readable("runs", render_rows(rows, shows.HISTORY_COLUMNS))
+
+    def _readable(self, name: str, rows: Any) -> str:  # noqa: ANN401 - a table of Arrow's
+        """Let the next statement read rows, and return what it calls them."""
+        self._duck.register(f"_penstock_{name}", rows)
+        return f'"temp"."main"."_penstock_{name}"'
 
     def _name(self, text: str) -> Name:
         return parse_name(text, self._connection.database or "", self._connection.schema or "")
@@ -321,77 +345,5 @@ class Session:
             f"{schema}.x" if schema else "x", self._connection.database or "", self._connection.schema or ""
         )
         pattern = re.compile(re.escape(like).replace("%", ".*").replace("_", ".") if like else ".*", re.IGNORECASE)
-        rows = self._stream_rows(where) if kind == "STREAM" else self._task_rows(where)
+        rows = shows.stream_rows(self._duck, where) if kind == "STREAM" else shows.task_rows(self._tasks, where)
         return [row for row in rows if pattern.fullmatch(row["name"])]
-
-    def _stream_rows(self, where: Name) -> list[dict[str, Any]]:
-        streams.prepare(self._duck, where.database)
-        columns = "created_on, name, base, is_stale, copy"
-        query = f'SELECT {columns} FROM "{where.database}"._penstock.streams WHERE schema_name = ?'  # noqa: S608
-        rows = self._duck.execute(query, [where.schema]).fetchall()
-        place = {"database_name": where.database, "schema_name": where.schema}
-        return [
-            {
-                "created_on": str(made),
-                "name": name,
-                **place,
-                "table_name": base.replace('"', ""),
-                "type": "DELTA",
-                "mode": "DEFAULT" if copy else "APPEND_ONLY",
-                "stale": str(is_stale).lower(),
-            }
-            for made, name, base, is_stale, copy in rows
-        ]
-
-    def _task_rows(self, where: Name) -> list[dict[str, Any]]:
-        return [
-            {
-                "created_on": str(task.created_on),
-                "name": task.name.name,
-                "database_name": task.name.database,
-                "schema_name": task.name.schema,
-                "warehouse": task.made.warehouse,
-                "schedule": task.made.schedule,
-                "state": task.state,
-                "definition": task.made.definition,
-                "condition": task.made.when,
-                "predecessors": json.dumps([str(each) for each in task.after]),
-            }
-            for task in sorted(self._tasks.all(), key=lambda task: task.name.name)
-            if (task.name.database, task.name.schema) == (where.database, where.schema)
-        ]
-
-    def _history(self, name: str | None, limit: str | None) -> list[dict[str, Any]]:
-        runs = [
-            {
-                "NAME": run.name.name,
-                "DATABASE_NAME": run.name.database,
-                "SCHEMA_NAME": run.name.schema,
-                "STATE": run.state,
-                "ERROR_MESSAGE": run.error,
-                "QUERY_START_TIME": str(run.began),
-                "COMPLETED_TIME": str(run.ended),
-                "SCHEDULED_FROM": "SCHEDULE" if run.by_schedule else "EXECUTE TASK",
-            }
-            for run in self._tasks.runs()
-            if name is None or run.name.name == self._name(name).name
-        ]
-        return runs[: int(limit or _RUNS_BY_DEFAULT)]
-
-    def _say(self, cursor: Any, rows: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401
-        """Answer rows, of texts alone."""
-        return self._execute(cursor, render_rows(rows, tuple(rows[0]) if rows else ("name",)))
-
-
-_PRIVILEGE_COLUMNS: Final = ("GRANTEE", "TABLE_SCHEMA", "TABLE_NAME", "PRIVILEGE_TYPE")
-_RUNS_BY_DEFAULT: Final = 100
-_HISTORY_COLUMNS: Final = (
-    "NAME",
-    "DATABASE_NAME",
-    "SCHEMA_NAME",
-    "STATE",
-    "ERROR_MESSAGE",
-    "QUERY_START_TIME",
-    "COMPLETED_TIME",
-    "SCHEDULED_FROM",
-)

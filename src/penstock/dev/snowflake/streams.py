@@ -31,6 +31,14 @@ class Duck(Protocol):
         """Run a statement."""
         ...
 
+    def register(self, name: str, rows: Any) -> Any:  # noqa: ANN401 - as above
+        """Let statements read a table of Arrow's under a name."""
+        ...
+
+    def unregister(self, name: str) -> Any:  # noqa: ANN401 - as above
+        """Forget it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Name:
@@ -163,7 +171,10 @@ def drop_stream(duck: Duck, name: Name) -> bool:
 
 def find_streams(duck: Duck, database: str, names: Iterable[Name]) -> dict[Name, str]:
     """Return those of `names` that are streams, with the tables that they are on, quoted."""
-    rows = duck.execute(f'SELECT schema_name, name, base FROM "{database}"._penstock.streams').fetchall()  # noqa: S608 - quoted
+    wanted = {name for name in names if name.database == database}
+    marks = ", ".join("?" for _ in wanted)
+    query = f'SELECT schema_name, name, base FROM "{database}"._penstock.streams WHERE name IN ({marks})'  # noqa: S608 - quoted
+    rows = duck.execute(query, [name.name for name in wanted]).fetchall() if wanted else []
     there = {Name(database, schema, name): base for schema, name, base in rows}
     return {name: there[name] for name in names if name in there}
 

@@ -62,6 +62,7 @@ class Tasks:
         self._execute = execute
         self._tasks: dict[Name, Task] = {}
         self._runs: list[Run] = []
+        self._lines: dict[Name, tuple[object, str]] = {}
         self._lock = threading.RLock()
         for name, made, after, state in json.loads(file.read_text()) if file.exists() else ():
             behind = tuple(Name(*each) for each in after)
@@ -192,10 +193,17 @@ class Tasks:
         return state
 
     def _keep(self) -> None:
-        kept = [
-            [astuple(task.name), asdict(task.made), [astuple(each) for each in task.after], task.state]
-            for task in self._tasks.values()
-        ]
+        """Write all of them down; what is not another one than before is not rendered again."""
+        lines: dict[Name, tuple[object, str]] = {}
+        for name, task in self._tasks.items():
+            is_now = (task.made, task.after, task.state)
+            was, line = self._lines.get(name, (None, ""))
+            if was != is_now:
+                line = json.dumps(
+                    [astuple(name), asdict(task.made), [astuple(each) for each in task.after], task.state]
+                )
+            lines[name] = (is_now, line)
+        self._lines = lines
         new = self._file.with_suffix(".new")
-        new.write_text(json.dumps(kept))
+        new.write_text(f"[{','.join(line for _, line in lines.values())}]")
         new.replace(self._file)

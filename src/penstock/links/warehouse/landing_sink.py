@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import FULL_REFRESH, RefusedStatementError, TableStoppedError, UsageError
+from penstock.core.errors import RefusedStatementError, TableStoppedError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.landing import (
     plan_end,
     plan_landed_merge,
     plan_landing,
+    plan_landings,
     plan_new_columns,
     plan_stream_anew,
     plan_table,
@@ -24,8 +26,9 @@ from penstock.core.warehouse.landing_tasks import plan_graphs_end, plan_streams_
 from penstock.core.warehouse.load_plan import plan_positions, plan_steps
 from penstock.core.warehouse.messages import (
     render_barrier,
+    render_of_table,
     render_rows,
-    render_schema_change,
+    render_schema_changes,
     require_fitting,
     split_texts,
 )
@@ -33,15 +36,21 @@ from penstock.core.warehouse.migration import Around
 from penstock.core.warehouse.planner import plan_column_renames, plan_drop
 from penstock.core.warehouse.target_table import TargetTable
 from penstock.links.warehouse.barriers import log_place
-from penstock.links.warehouse.pieces import count_changes, find_lacking, read_piece
-from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_barrier
-from penstock.links.warehouse.table_steps import Empty, End, Make, MakeAnew, Migrate, plan_barrier, plan_columns
+from penstock.links.warehouse.landing_limits import (
+    alone,
+    is_done,
+    require_plain,
+    require_whole_changes,
+    require_whole_inserts,
+    stopped,
+)
+from penstock.links.warehouse.pieces import count_changes, read_piece
+from penstock.links.warehouse.progress import TableState, TargetProgress
+from penstock.links.warehouse.table_steps import Empty, End, Keep, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import Move
@@ -54,7 +63,7 @@ if TYPE_CHECKING:
 
 _INSERT_BYTES = 8 << 20
 """How much JSON a statement brings; a value has 16 MiB at most."""
-_TABLES_TOGETHER = 20
+_TABLES_TOGETHER = 50
 
 
 class LandingSink:
@@ -82,8 +91,11 @@ class LandingSink:
         self._rules = rules
         self._progress = TargetProgress(database, *whose)
         self._name = re.sub(r"\W", "_", "_".join(("penstock", *whose)))
+        # What need not be asked for or made again. Whoever relies on it is refused where somebody took it away.
+        self._made: set[TableId] = set()
+        self._schemas: set[str] = set()
         try:
-            _require_plain(rules)
+            require_plain(rules)
             # A load that was killed holds locks, and must not commit behind us.
             self._database.end_transactions(self._name)
             self._progress.create()
@@ -123,6 +135,7 @@ class LandingSink:
             for step in plan_steps(self.positions(table), batches, share.rows_max, share.bytes_max):
                 changes += self._take(table, step, schemas[step.schema_id])
         except RefusedStatementError as error:
+            self._forget()
             raise TableStoppedError(str(table), "", "the target's table", error.message, error.hint) from error
         known = self._progress.table(table)
         return Loaded(
@@ -137,16 +150,16 @@ class LandingSink:
     def load_together(
         self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema]
     ) -> Mapping[TableId, Loaded]:
-        """See `Sink`. All of them in one transaction, which can define nothing."""
-        share, tables = self._rules.shared_by(len(work)), list(work)
-        changes = dict.fromkeys(tables, 0)
+        """See `Sink`. Tables that are new are made ahead of the transaction, which can define nothing."""
+        tables = list(work)
         try:
+            new = self._make_ahead(work, schemas)
             with self._database.transaction(self._name), self._progress.of_tables(tables):
-                for table, batches in work.items():
-                    for step in plan_steps(self.positions(table), batches, share.rows_max, share.bytes_max):
-                        changes[table] += self._add(table, step, schemas[step.schema_id])
+                changes = self._add_all(work, schemas, new)
         except RefusedStatementError as error:
-            raise _alone(tables[0], str(error)) from error
+            self._forget()
+            raise alone(tables[0], str(error)) from error
+        self._made.update(tables)
         at = time.time_ns() // 1_000_000
         return {table: Loaded(changes[table], at, "") for table in tables}
 
@@ -173,24 +186,66 @@ class LandingSink:
         state = self._follow_schema(step, schema, known)
         with self._database.transaction(self._name), self._progress.of_tables([table]):
             if known is not None and known.schema != state.schema:
-                entry = f"[{render_schema_change(known.in_place.order)}]"
-                self._database.run(plan_landing(self._zone, table), [entry])
+                entries = render_schema_changes(self._progress.positions(table), max(step.first_orders))
+                self._database.run(plan_landing(self._zone, table), [entries])
             return self._bring(table, step, schema, state)
 
-    def _add(self, table: TableId, step: Step, schema: TableSchema) -> int:
-        """Bring in a step that defines nothing, in the open transaction; TableStoppedError for every other one."""
-        known = self._progress.table(table)
-        if known is None or step.kind is not SchemaChangeKind.SCHEMA or known.in_place.gives_way_to(step):
-            raise _alone(table, "something is to be defined for it")
-        check_behind_barrier(known, step)
-        return self._bring(table, step, schema, replace(known, in_place=known.in_place.after(step)))
+    def _make_ahead(
+        self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema]
+    ) -> Collection[TableId]:
+        """Make what is not made yet, and return it. Two questions for all tables; none for those that were here."""
+        unseen = [table for table in work if table not in self._made]
+        new = self._progress.unknown(unseen) if unseen else []
+        there = self._database.present(new)
+        for table in new:
+            schema = schemas[work[table][0].schema_id]
+            if table in there:
+                self._begin(schema)
+            else:
+                self._make(plan_table(self._zone, schema))
+        return set(new)
+
+    def _add_all(
+        self,
+        work: Mapping[TableId, Sequence[Batch]],
+        schemas: Mapping[int, TableSchema],
+        new: Collection[TableId],
+    ) -> Mapping[TableId, int]:
+        """Land what tables have, in the open transaction and by one statement; return how many changes each had."""
+        share = self._rules.shared_by(len(work))
+        steps = [
+            (table, step)
+            for table, batches in work.items()
+            for step in plan_steps(self.positions(table), batches, share.rows_max, share.bytes_max)
+        ]
+        for table, step in steps:
+            self._remember(table, step, self._keep(table, step, schemas[step.schema_id], new))
+        counts: dict[TableId, list[int]] = {table: [] for table in work}
+        numbers = {table: number for number, table in enumerate(dict.fromkeys(table for table, _ in steps))}
+        if numbers:
+            messages = (
+                render_of_table(numbers[table], text)
+                for table, step in steps
+                for text in self._messages(step, schemas[step.schema_id], counts[table])
+            )
+            self._land(partial(plan_landings, self._zone, list(numbers)), messages)
+        return {table: sum(each) for table, each in counts.items()}
+
+    def _keep(self, table: TableId, step: Step, schema: TableSchema, new: Collection[TableId]) -> TableState:
+        """Return what is known of a table after a step that defines nothing; TableStoppedError for every other one."""
+        following = None
+        if step.kind is SchemaChangeKind.SCHEMA:
+            following = plan_columns(self._progress.table(table), step, schema, "hard")
+        if isinstance(following, Keep) or (isinstance(following, Make) and table in new):
+            return following.after
+        raise alone(table, "something is to be defined for it")
 
     def _bring(self, table: TableId, step: Step, schema: TableSchema, state: TableState) -> int:
         """Land the rows of a step in the open transaction, and return how many changes they are."""
         counts: list[int] = []
         if any(piece.batch.rows for piece in step.pieces):
             # Batches of few rows are one statement.
-            self._land(table, self._messages(step, schema, counts))
+            self._land(partial(plan_landing, self._zone, table), self._messages(step, schema, counts))
         self._remember(table, step, state)
         return sum(counts)
 
@@ -199,18 +254,21 @@ class LandingSink:
         for piece in step.pieces:
             rows = read_piece(self._objects, schema, piece)
             if rows is not None:
-                _require_whole_inserts(schema, rows)
+                require_whole_inserts(schema, rows)
+                if self._zone.rule(schema.table):
+                    require_whole_changes(schema, rows)
                 yield from require_fitting(schema, render_rows(schema, piece.batch, rows))
                 counts.append(count_changes(rows))
 
-    def _land(self, table: TableId, messages: Iterator[str]) -> None:
+    def _land(self, plan: Callable[..., str], messages: Iterator[str]) -> None:
+        """Insert messages by the statement of `plan`, which takes the name of a table that has them as files."""
         copied = self._database.copied(messages)
         if copied is None:
             for array in split_texts(messages, _INSERT_BYTES):
-                self._database.run(plan_landing(self._zone, table), [array])
+                self._database.run(plan(), [array])
             return
         with copied as staged:
-            self._database.run(plan_landing(self._zone, table, staged))
+            self._database.run(plan(staged))
 
     def _remember(self, table: TableId, step: Step, state: TableState) -> None:
         self._progress.set_table(table, state)
@@ -240,18 +298,25 @@ class LandingSink:
     def _begin(self, schema: TableSchema) -> None:
         """Make what a table is made of; refuse a public table that somebody else made."""
         statements = plan_table(self._zone, schema)
-        ours = self._database.columns(self._zone.schema, str(schema.table))
         there = self._database.columns(schema.table.schema, schema.table.name)
-        if there and not ours:
+        if there and not self._database.columns(self._zone.schema, str(schema.table)):
             reason = "the target has a table of this name that Penstock did not make"
-            raise _stopped(schema.table, reason, "drop or rename that table, or load this one into another database")
+            raise stopped(schema.table, reason, "drop or rename that table, or load this one into another database")
         target = TargetTable("", schema)
         probe = f"SELECT 1 FROM {target.path(self._database.dialect)} LIMIT 1"  # noqa: S608 - the name is quoted
         if there and not self._database.fetch(probe):
             # It may have been made ahead of the first rows, for a later schema than theirs.
             self._run(plan_graphs_end(self._zone, schema.table))
             self._run(plan_drop(self._database.dialect, target))
-        self._run(statements)
+        self._make(statements)
+
+    def _make(self, statements: Sequence[str]) -> None:
+        """Make what a table is made of; schemas once in the life of this."""
+        for statement in statements:
+            if statement not in self._schemas:
+                self._database.run(statement)
+            if statement.startswith("CREATE SCHEMA "):
+                self._schemas.add(statement)
 
     def _migrate(self, before: TableSchema, step: Step, after: TableSchema) -> None:
         """Alter the public table, unless an earlier try did; a change that was cut short goes on where it was."""
@@ -266,7 +331,7 @@ class LandingSink:
                 raise check.refusal(after, row)
         there = self._database.columns(after.table.schema, after.table.name)
         for statement in change.statements:
-            if not _is_done(statement, there, after):
+            if not is_done(statement, there, after):
                 self._database.run(statement)
         if change.is_remade:
             self._run(plan_streams_anew(self._zone, after.table))
@@ -320,50 +385,10 @@ class LandingSink:
         if (drop or self._rules.dropped_tables == "drop") and self._database.columns(table.schema, table.name):
             self._run(plan_drop(self._database.dialect, TargetTable("", known.schema)))
 
+    def _forget(self) -> None:
+        self._made.clear()
+        self._schemas.clear()
+
     def _run(self, statements: Sequence[str]) -> None:
         for statement in statements:
             self._database.run(statement)
-
-
-def _alone(table: TableId, why: str) -> TableStoppedError:
-    """What tells the caller to load tables one by one."""
-    return _stopped(table, f"it cannot be loaded together with others: {why}", "load it alone")
-
-
-def _is_done(statement: str, there: Mapping[str, str], after: TableSchema) -> bool:
-    """Whether an earlier try added or dropped the column of `statement` already."""
-    wanted = {column.name for column in after.columns}
-    for name in there:
-        if name in wanted and f' ADD COLUMN "{name}" ' in statement:
-            return True
-    _, drops, name = statement.partition(" DROP COLUMN ")
-    return bool(drops) and name.strip('"').replace('""', '"') not in there
-
-
-def _require_whole_inserts(schema: TableSchema, rows: pa.Table) -> None:
-    """Raise TableStoppedError for an inserted row that lacks columns: only the source knows their defaults."""
-    if lacking := find_lacking(schema, rows).created:
-        column = min(lacking)
-        reason = "a row was inserted without it, and a landing zone cannot complete inserted rows"
-        hint = f"set binlog_row_image=FULL in the source; then {FULL_REFRESH}"
-        raise TableStoppedError(str(schema.table), column, "the target's table", reason, hint)
-
-
-def _require_plain(rules: LoadRules) -> None:
-    """Raise UsageError for what would not be done to the messages."""
-    if rules.columns:
-        message = "a landing zone holds messages as they are, and the link has rules for `columns`"
-        raise UsageError(
-            message,
-            "take `columns` out of the link, or give the sink `tables` with `columns`: SQL for the public tables",
-        )
-    if rules.deletes == "soft":
-        message = "a landing zone keeps deleted rows in its landing tables, and the link says `deletes: soft`"
-        raise UsageError(message, "take `deletes` out of the link")
-    if rules.overflow != "stop":
-        message = f"a landing zone holds values as they are, and the link says `overflow: {rules.overflow}`"
-        raise UsageError(message, "take `overflow` out of the link")
-
-
-def _stopped(table: TableId, reason: str, hint: str) -> TableStoppedError:
-    return TableStoppedError(str(table), "", "the target's table", reason, hint)

@@ -220,6 +220,10 @@ class TargetProgress:
         names = [TableId.parse(str(name)) for (name,) in self._select("tables", ("source_table",))]
         return [state for state in self._read_tables(names).values() if state is not None] if names else ()
 
+    def unknown(self, tables: Sequence[TableId]) -> list[TableId]:
+        """Return which of `tables` have not been made."""
+        return [table for table, state in self._read_tables(tables).items() if state is None]
+
     def set_table(self, table: TableId, state: TableState) -> None:
         """Replace what is known of the target's table."""
         if self._pages is None:

@@ -1,0 +1,73 @@
+"""What a landing zone does not take, and what it says then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.errors import FULL_REFRESH, TableStoppedError, UsageError
+from penstock.links.warehouse.pieces import find_lacking
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from penstock.core.tables import TableId, TableSchema
+    from penstock.links.warehouse.load_rules import LoadRules
+
+
+def alone(table: TableId, why: str) -> TableStoppedError:
+    """What tells the caller to load tables one by one."""
+    return stopped(table, f"it cannot be loaded together with others: {why}", "load it alone")
+
+
+def is_done(statement: str, there: Mapping[str, str], after: TableSchema) -> bool:
+    """Whether an earlier try added or dropped the column of `statement` already."""
+    wanted = {column.name for column in after.columns}
+    for name in there:
+        if name in wanted and f' ADD COLUMN "{name}" ' in statement:
+            return True
+    _, drops, name = statement.partition(" DROP COLUMN ")
+    return bool(drops) and name.strip('"').replace('""', '"') not in there
+
+
+def require_whole_inserts(schema: TableSchema, rows: pa.Table) -> None:
+    """Raise TableStoppedError for an inserted row that lacks columns: only the source knows their defaults."""
+    if lacking := find_lacking(schema, rows).created:
+        column = min(lacking)
+        reason = "a row was inserted without it, and a landing zone cannot complete inserted rows"
+        hint = f"set binlog_row_image=FULL in the source; then {FULL_REFRESH}"
+        raise TableStoppedError(str(schema.table), column, "the target's table", reason, hint)
+
+
+def require_whole_changes(schema: TableSchema, rows: pa.Table) -> None:
+    """Raise TableStoppedError for a changed row that lacks columns, of a table with a rule: it would judge NULLs."""
+    if lacking := find_lacking(schema, rows).changed:
+        column, whole = min(lacking), f"ALTER TABLE {schema.table} REPLICA IDENTITY FULL"
+        reason = "a change came without its value, and the sink's `tables` filter or convert rows of this table"
+        hint = (
+            f"let the source log whole rows (PostgreSQL: {whole}; MySQL and MariaDB: binlog_row_image=FULL), or take "
+            f"the table out of the sink's `tables`; then {FULL_REFRESH}"
+        )
+        raise TableStoppedError(str(schema.table), column, "the target's table", reason, hint)
+
+
+def require_plain(rules: LoadRules) -> None:
+    """Raise UsageError for what would not be done to the messages."""
+    if rules.columns:
+        message = "a landing zone holds messages as they are, and the link has rules for `columns`"
+        raise UsageError(
+            message,
+            "take `columns` out of the link, or give the sink `tables` with `columns`: SQL for the public tables",
+        )
+    if rules.deletes == "soft":
+        message = "a landing zone keeps deleted rows in its landing tables, and the link says `deletes: soft`"
+        raise UsageError(message, "take `deletes` out of the link")
+    if rules.overflow != "stop":
+        message = f"a landing zone holds values as they are, and the link says `overflow: {rules.overflow}`"
+        raise UsageError(message, "take `overflow` out of the link")
+
+
+def stopped(table: TableId, reason: str, hint: str) -> TableStoppedError:
+    """What stops a table in the target."""
+    return TableStoppedError(str(table), "", "the target's table", reason, hint)
