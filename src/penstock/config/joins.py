@@ -141,7 +141,7 @@ class JoinSpec(Spec):
 
     inputs: Annotated[tuple[JoinInputSpec, ...], AfterValidator(_some)] = Field(alias="join")
     output: JoinOutputSpec
-    parallelism: Annotated[int, Field(strict=True, ge=1, le=_PARALLELISM_MAX)] = 4
+    parallelism: Annotated[int, Field(strict=True, ge=1, le=_PARALLELISM_MAX)] | None = None
 
     @model_validator(mode="after")
     def _leave_room_for_steps(self) -> JoinSpec:

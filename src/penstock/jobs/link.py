@@ -105,7 +105,7 @@ class JoinWork:
     batch: int
     has: Callable[[int], bool]
     take: Callable[[int, Mapping[tuple[str, int], int], Sequence[pa.Table], Sequence[Unreadable]], None]
-    parallelism: int = 4
+    parallelism: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class RebuildWork:
     standing: StandingState | None
     set_aside: Callable[[Sequence[Unreadable]], None]
     switch: Callable[[int, Mapping[tuple[str, int], int], Sequence[pa.Table], Sequence[pa.Table]], None]
-    parallelism: int = 4
+    parallelism: int | None = None
 
 
 Work: TypeAlias = PlannedWork | MessageWork | JoinWork | RebuildWork

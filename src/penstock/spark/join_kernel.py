@@ -23,6 +23,7 @@ BLOCKS = "bucket int, block binary"
 """The columns of events: see core/joins/blocks.py."""
 
 _PAGE_BYTES = 8192
+_PARTITIONS = 4
 _STATE_STORE = "spark.sql.streaming.stateStore"
 _SETTINGS = {
     f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
@@ -35,12 +36,12 @@ _SETTINGS = {
 }
 
 
-def stateful_session(session: SparkSession, parallelism: int = 4) -> SparkSession:
+def stateful_session(session: SparkSession, parallelism: int | None = None) -> SparkSession:
     """A session beside `session` whose queries keep state as joins do: one that is begun, in so many partitions."""
     found = session.newSession()
-    found.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     for key, value in _SETTINGS.items():
         found.conf.set(key, value)
+    found.conf.set("spark.sql.shuffle.partitions", str(parallelism or _PARTITIONS))
     # A checkpoint that counts is written in Spark's own way for where it lies.
     found.conf.unset(CHECKPOINT_FILES)
     return found
