@@ -16,6 +16,7 @@ from tests.servers.pipeline.killing import kill_everything, wait_for
 from typer.testing import CliRunner
 
 from penstock.cli.joinery import app
+from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
     import subprocess
@@ -121,6 +122,31 @@ def test_a_step_and_what_reads_it_are_made_again_one_behind_the_other(make_case:
     assert case.records(name)[-1]["follows"] == 1
     verified = CliRunner().invoke(app, ["verify", str(case.file)])
     assert verified.exit_code == 0, verified.output
+
+
+@pytest.mark.nightly
+def test_a_step_that_needs_a_new_topic_is_refused_before_it_is_made(make_case: Callable[..., PipelineCase]) -> None:
+    case = test_left_joins.with_join(make_case())
+    case.write(*test_left_joins.TABLES, *test_left_joins.FIRST)
+    case.run_once()
+    file, name = case.file.parent / "business.yaml", test_left_joins.name_of(case)
+    before = file.read_text()
+    join = yaml.safe_load(before)
+    join["join"][1]["type"] = "inner"
+    file.write_text(yaml.safe_dump(join))
+    step = f"{name}_step1"
+    asked = CliRunner().invoke(app, ["rebuild", str(case.file), step])
+    assert asked.exit_code == 0, asked.output
+
+    with pytest.raises(UsageError, match=f"needs a new topic, and the step {name} reads the one that there is"):
+        case.run_once()
+
+    assert not (case.spec.home / "joins" / step / "2").exists()
+    file.write_text(before)
+    taken_back = CliRunner().invoke(app, ["rebuild", str(case.file), step, "--cancel"])
+    assert taken_back.exit_code == 0, taken_back.output
+    case.run_once()
+    assert [case.records(each)[-1]["generation"] for each in (name, step)] == [1, 1]
 
 
 def end(running: subprocess.Popen[bytes]) -> None:

@@ -184,6 +184,7 @@ def test_a_join_whose_state_is_lost_begins_in_an_empty_folder(make_case: Callabl
     states = case.spec.home / "joins" / name
     # What another instance, or a rebuild, has begun, and did not come to the end of.
     (states / "1").rename(states / "2")
+    (states / "2" / "offsets" / "0").rename(states / "2" / "offsets" / "7")
 
     case.run_once()
 
