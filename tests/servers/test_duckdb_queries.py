@@ -229,6 +229,38 @@ def test_a_long_query_holds_up_neither_loads_nor_the_end(sink: DuckdbWarehouse, 
     assert rows(query(path, told_at, "SELECT count(*) AS n FROM shop.accounts")) == [{"n": 101}]
 
 
+def ask_without_end(told_at: Path) -> socket.socket:
+    """Ask for what takes an hour, and return without waiting for it."""
+    address = read_run_file(told_at)
+    assert address is not None
+    connection = socket.create_connection(("127.0.0.1", address.port), timeout=20)
+    statement = "SELECT sum(a.range * b.range) FROM range(10_000_000) a, range(10_000_000) b"
+    send(connection, {"token": address.token, "statement": statement, "seconds_max": 3600.0})
+    return connection
+
+
+def test_a_query_that_nobody_waits_for_any_more_is_ended(sink: DuckdbWarehouse, path: Path, told_at: Path) -> None:
+    sink.serve_queries(told_at)
+    killed = [ask_without_end(told_at) for _ in range(4)]
+    time.sleep(0.5)
+    for connection in killed:
+        connection.close()
+
+    assert rows(query(path, told_at, "SELECT 1 AS one")) == [{"one": 1}]
+
+
+def test_the_end_ends_queries_too_that_have_not_quite_begun(sink: DuckdbWarehouse, told_at: Path) -> None:
+    for wait in (0.0, 0.001, 0.003, 0.01, 0.03):
+        server = QueryServer(sink._connection, told_at)
+        with ask_without_end(told_at) as connection:
+            time.sleep(wait)
+            began = time.monotonic()
+            server.close()
+            assert time.monotonic() - began < 4
+            header, _ = receive(connection)
+        assert header["message"] == "the pipeline is ending"
+
+
 def test_only_who_knows_the_token_is_let_in(sink: DuckdbWarehouse, told_at: Path) -> None:
     sink.serve_queries(told_at)
     address = read_run_file(told_at)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -9,17 +11,19 @@ import pytest
 
 from penstock.adapters.duckdb.audited import AuditedDuckdb
 from penstock.core.audit.dialects import DUCKDB
+from penstock.core.audit.redshift import REDSHIFT
 from penstock.core.audit.side import AuditColumn, AuditSide
+from penstock.core.audit.snowflake import SNOWFLAKE
 from penstock.links.audit import compare as compare_module
 from penstock.links.audit import scan
 from penstock.links.audit.compare import Bounds, compare
 from penstock.links.audit.pace import Pace
 from penstock.links.audit.pair import Pair
-from penstock.links.audit.scan import next_count
+from penstock.links.audit.scan import Took, next_count
 from penstock.links.audit.signatures import read_both
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -138,21 +142,65 @@ def test_keys_that_are_there_many_times_are_read_by_the_rows_of_their_parts(
     assert target.row_counts.count(16_000) <= 2
 
 
-def test_queries_are_smaller_where_those_before_came_near_the_longest_that_may_be(tmp_path: Path) -> None:
-    slow, target = open_pair(tmp_path, "UPDATE t SET name = '' WHERE id = 3999", Pace(query_seconds=0.0001))
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_table_is_read_by_one_query_where_either_database_has_a_price_for_each(tmp_path: Path, side: str) -> None:
+    pair, target = open_pair(tmp_path, "UPDATE t SET name = '' WHERE id % 10 = 3")
+    priced = replace(SIDE, dialect=replace(DUCKDB, reads_whole=True))
+    pair = replace(pair, source_side=priced) if side == "source" else replace(pair, target_side=priced)
 
-    found = compare(slow, Bounds(partition_size=SIZE))
+    found = compare(pair, Bounds(partition_size=SIZE))
 
-    # Two, and then one partition at a time.
-    assert target.signatures == 19
-    assert [each.key for each in found.suspects] == [("3999",)]
+    assert (target.signatures, len(found.suspects)) == (1, ROWS // 10)
+    assert SNOWFLAKE.reads_whole
+    assert REDSHIFT.reads_whole
+
+
+def test_a_slow_target_does_not_count_for_how_long_the_source_takes(tmp_path: Path) -> None:
+    class Slow(Asked):
+        def fetch(self, query: str) -> Sequence[Sequence[Any]]:
+            time.sleep(1.0)
+            return super().fetch(query)
+
+    pair, _ = open_pair(tmp_path, "SELECT 1")
+    pair = replace(pair, target=Slow(tmp_path / "slow", "SELECT 1"))
+
+    read_both(pair, SIZE, [0, 1], SIZE)
+
+    assert 0 < pair.spent.seconds < 0.9
+
+
+def sizes(partitions: int, seconds_max: float, seconds_of: Callable[[int], float]) -> list[int]:
+    """How many partitions are asked for, query by query."""
+    asked: list[int] = []
+    count, before = 2, None
+    while sum(asked) < partitions:
+        took = Took(count, seconds_of(count))
+        asked.append(count)
+        count, before = next_count(took, before, seconds_max), took
+    return asked
+
+
+@pytest.mark.parametrize("seconds", [3.0, 4.0, 5.0, 6.0, 9.0, 12.0])
+def test_queries_that_take_as_long_for_few_partitions_as_for_many_are_soon_large(seconds: float) -> None:
+    assert len(sizes(4096, 20, lambda _: seconds)) <= 14
+
+
+@pytest.mark.parametrize("each", [0.01, 0.3, 1.0, 2.4, 6.0])
+@pytest.mark.parametrize("fixed", [0.0, 0.5, 3.0])
+def test_no_query_comes_near_the_longest_that_may_be_where_each_partition_takes_its_time(
+    each: float, fixed: float
+) -> None:
+    asked = sizes(4096, 20, lambda count: fixed + count * each)
+
+    assert max(fixed + count * each for count in asked) <= 16
+    assert len(asked) <= 12 + 3 * 4096 * each / (5 - fixed)
 
 
 @pytest.mark.parametrize(
     ("count", "seconds", "allowed", "expected"),
-    [(2, 0.01, 3600, 16), (100, 10, 20, 50), (100, 10, 4000, 800), (7, 50, 1, 1), (3, 0.0, 1, 24)],
+    [(2, 0.01, 3600, 16), (100, 10, 20, 50), (100, 10, 4000, 800), (7, 50, 1, 1), (3, 0.001, 1, 24)],
 )
 def test_as_many_partitions_are_asked_for_as_a_quarter_of_the_time_is_enough_for(
     count: int, seconds: float, allowed: float, expected: int
 ) -> None:
-    assert next_count(count, seconds, allowed) == expected
+    assert next_count(Took(count, seconds), None, allowed) == expected

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+import select
 import socket
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from penstock.core.errors import PenstockError, SinkError, UnavailableError, Usa
 from penstock.ports.queries import ReadLimits
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     import duckdb
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 _AT_ONCE_MAX = 4
 _WAIT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
+_LOOK_SECONDS = 0.2
 _DEFAULTS = ReadLimits()
 _SECONDS_MAX = 3600.0
 """So long a query of an audit may take; who asks says so, and others have less."""
@@ -42,8 +46,6 @@ class QueryServer:
     ) -> None:
         """Start to answer. `connection` must stay open until `close()`; no query takes more than `seconds_max`."""
         self._database = connection.cursor()
-        self._guard = threading.Lock()
-        self._cursors: set[duckdb.DuckDBPyConnection] = set()
         self._places = threading.BoundedSemaphore(_AT_ONCE_MAX)
         self._closing = False
         self._seconds_max = seconds_max
@@ -69,12 +71,12 @@ class QueryServer:
             # A connection of our own wakes the listener, which then sees that it is over.
             self._thread.join(_CLOSE_SECONDS)
         self._listener.close()
-        with self._guard:
-            for cursor in self._cursors:
-                cursor.interrupt()
-        for _ in range(_AT_ONCE_MAX):
-            self._places.acquire(timeout=_CLOSE_SECONDS)
+        # Who watches over a query ends it now.
+        taken = [self._places.acquire(timeout=_CLOSE_SECONDS) for _ in range(_AT_ONCE_MAX)]
         self._database.close()
+        # Who waits for a place hears that it is over.
+        for _ in filter(None, taken):
+            self._places.release()
 
     def _listen(self) -> None:
         while True:
@@ -89,19 +91,19 @@ class QueryServer:
         with connection:
             try:
                 request, _ = receive(connection)
-                header, body = self._respond(request)
+                header, body = self._respond(request, connection)
                 send(connection, header, body)
             except (OSError, ValueError, TypeError):
                 # The asker is gone or does not speak our language: there is nobody to tell.
                 return
 
-    def _respond(self, request: dict[str, object]) -> tuple[dict[str, object], bytes]:
+    def _respond(self, request: dict[str, object], asker: socket.socket) -> tuple[dict[str, object], bytes]:
         try:
-            return self._run(request)
+            return self._run(request, asker)
         except PenstockError as error:
             return {"error": type(error).__name__, "message": error.message, "hint": error.hint}, b""
 
-    def _run(self, request: dict[str, object]) -> tuple[dict[str, object], bytes]:
+    def _run(self, request: dict[str, object], asker: socket.socket) -> tuple[dict[str, object], bytes]:
         if not hmac.compare_digest(str(request.get("token")).encode(), self._address.token.encode()):
             message = "the query was not let in: its token is wrong"
             raise UsageError(message, "use `penstock sql`, as the user who runs the pipeline")
@@ -109,31 +111,57 @@ class QueryServer:
             message = f"{_AT_ONCE_MAX} queries are running already"
             raise UnavailableError(message, "try again when they are done")
         try:
-            return self._read(str(request.get("statement")), _limits(request, self._seconds_max))
+            return self._read(str(request.get("statement")), _limits(request, self._seconds_max), asker)
         finally:
             self._places.release()
 
-    def _read(self, statement: str, limits: ReadLimits) -> tuple[dict[str, object], bytes]:
-        with self._guard:
-            if self._closing:
-                raise _ending()
-            cursor = self._database.cursor()
-            self._cursors.add(cursor)
+    def _read(self, statement: str, limits: ReadLimits, asker: socket.socket) -> tuple[dict[str, object], bytes]:
+        if self._closing:
+            raise _ending()
+        cursor = self._database.cursor()
         try:
             enter(cursor)
-            result = run_query(cursor, statement, limits)
+            with self._watched(cursor, asker):
+                result = run_query(cursor, statement, limits)
         except SinkError as error:
             if self._closing:
                 raise _ending() from error
             raise
         finally:
-            with self._guard:
-                self._cursors.discard(cursor)
             cursor.close()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, result.rows.schema) as writer:
             writer.write_table(result.rows)
         return {"truncated": result.truncated}, sink.getvalue().to_pybytes()
+
+    @contextmanager
+    def _watched(self, cursor: duckdb.DuckDBPyConnection, asker: socket.socket) -> Iterator[None]:
+        """End the query in the block when nobody waits for it, or the file is wanted."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(_LOOK_SECONDS):
+                if self._closing or _is_gone(asker):
+                    # Again and again: an interrupt before the statement has begun is lost.
+                    cursor.interrupt()
+
+        watcher = threading.Thread(target=watch, name="penstock-query-watch", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+
+def _is_gone(asker: socket.socket) -> bool:
+    """Whether the other side has closed its end; it sends nothing more while it waits."""
+    poll = select.poll()
+    poll.register(asker, select.POLLIN)
+    try:
+        return bool(poll.poll(0)) and not asker.recv(1, socket.MSG_PEEK)
+    except OSError:
+        return True
 
 
 def _ending() -> UnavailableError:

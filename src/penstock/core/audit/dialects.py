@@ -42,7 +42,8 @@ class AuditDialect:
     optimizer from computing what is in it more than once. `text_cast` makes a text
     of what is compared with one, so that an index of texts may serve. `not_written`
     are kinds that this SQL cannot write so that others write the same. `scans`: no
-    index serves ranges of a key. `number_list` is what stands within IN (...) for
+    index serves ranges of a key. `reads_whole`: a table is read by one query, since many
+    smaller ones may each cost as much. `number_list` is what stands within IN (...) for
     whole numbers of 64 bits, of which a query lists `numbers_at_once`.
     """
 
@@ -67,6 +68,7 @@ class AuditDialect:
     not_written: frozenset[Kind] = frozenset()
     keeps_json_text: bool = True
     scans: bool = False
+    reads_whole: bool = False
     number_list: str = "{0}"
     numbers_at_once: int = 10_000
     has_concat: bool = False

@@ -42,6 +42,7 @@ REDSHIFT: Final = replace(
     bytes_literal="FROM_HEX('{0}')",
     text_cast=_TEXT,
     scans=True,
+    reads_whole=True,
     not_written=frozenset({"float"}),
     # What its leader would gather, and no fence there.
     fence="",

@@ -47,5 +47,6 @@ SNOWFLAKE: Final = AuditDialect(
     text_literal="HEX_DECODE_STRING('{0}')",
     bytes_literal="TO_BINARY('{0}', 'HEX')",
     scans=True,
+    reads_whole=True,
 )
 """Snowflake, in a session in UTC. It prints a FLOAT with the digits that give it back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 Rows: TypeAlias = "Sequence[Sequence[Any]]"
 
 
+@dataclass(slots=True)
+class Spent:
+    """How many seconds the source's queries took, but for those of rows."""
+
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A table on both sides, the databases that it is in, and how fast they may be read.
@@ -32,12 +40,13 @@ class Pair:
     source_side: AuditSide
     target_side: AuditSide
     pace: Pace = field(default_factory=Pace)
+    spent: Spent = field(default_factory=Spent, compare=False)
 
     def fetch(self, query: Callable[[AuditSide], str]) -> tuple[Rows, Rows]:
         """Return the rows of a query on both sides."""
         self.pace.require_time()
         mine, theirs = query(self.source_side), query(self.target_side)
-        return at_once(partial(self.source.fetch, mine), partial(self.target.fetch, theirs))
+        return at_once(partial(self._fetch_timed, mine), partial(self.target.fetch, theirs))
 
     def fetch_hashes(self, query: Callable[[AuditSide], str]) -> tuple[HashedRows, HashedRows]:
         """Return what `rows_query` gives on both sides."""
@@ -46,3 +55,9 @@ class Pair:
         found = at_once(partial(self.source.fetch_texts, mine), partial(self.target.fetch_texts, theirs))
         source, target = (HashedRows.read(texts, len(self.source_side.key)) for texts in found)
         return source, target
+
+    def _fetch_timed(self, query: str) -> Rows:
+        began = time.monotonic()
+        found = self.source.fetch(query)
+        self.spent.seconds += time.monotonic() - began
+        return found

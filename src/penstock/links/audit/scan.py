@@ -6,7 +6,6 @@ would be a scan for nothing: they are computed here, of what has travelled.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -30,6 +29,10 @@ ROWS_AT_ONCE: Final = 50_000
 _FIRST_PARTITIONS: Final = 2
 _GROWTH_MAX: Final = 8
 """So many times the partitions of one query are asked for in the next one, as time allows."""
+_RATIO_MIN: Final = 1.4
+"""Of queries that are nearer in size, times say nothing of what partitions take."""
+_NEAR: Final = 0.75
+"""What a query may take of the time that is allowed, where smaller ones would be of no use."""
 _MOST: Final = 0.5
 _FILLED: Final = 0.125
 """Where a smaller share of the keys has rows, slices of keys would be many, with few rows in each."""
@@ -49,6 +52,14 @@ class Scanned:
         return sum(map(len, self.suspects))
 
 
+@dataclass(frozen=True, slots=True)
+class Took:
+    """How long the source took for so many partitions, asked for at once."""
+
+    partitions: int
+    seconds: float
+
+
 def scan(pair: Pair, cuts: Cuts, suspects_max: int) -> Scanned:
     """Read all partitions, by their rows while most parts differ, until `suspects_max` rows do."""
     scanned = Scanned()
@@ -56,6 +67,8 @@ def scan(pair: Pair, cuts: Cuts, suspects_max: int) -> Scanned:
         scanned.parts = read_both(pair, cuts.part_width, None)
     elif pair.pace.partitions_per_second:
         _scan_slowly(pair, cuts, cuts.numbers, scanned)
+    elif pair.source_side.dialect.reads_whole or pair.target_side.dialect.reads_whole:
+        scanned.parts = read_both(pair, cuts.part_width, None)
     else:
         _scan_in_pieces(pair, cuts, cuts.numbers, suspects_max, scanned)
     return scanned
@@ -71,12 +84,14 @@ def _scan_slowly(pair: Pair, cuts: Cuts, numbers: range, scanned: Scanned) -> No
 def _scan_in_pieces(pair: Pair, cuts: Cuts, numbers: range, suspects_max: int, scanned: Scanned) -> None:
     """Let each query be as large as the time that the one before has taken allows."""
     count = _FIRST_PARTITIONS
+    before: Took | None = None
     without_key: Sequence[None] = [None]
     while numbers:
         some = numbers[:count]
-        began = time.monotonic()
+        spent = pair.spent.seconds
         found = read_both(pair, cuts.part_width, [*without_key, *some], cuts.width)
-        count = next_count(len(some), time.monotonic() - began, pair.pace.query_seconds)
+        took = Took(len(some), max(pair.spent.seconds - spent, 0.001))
+        count, before = next_count(took, before, pair.pace.query_seconds), took
         scanned.parts |= found
         without_key = []
         left = numbers[len(some) :]
@@ -93,10 +108,35 @@ def _scan_in_pieces(pair: Pair, cuts: Cuts, numbers: range, suspects_max: int, s
         numbers = left
 
 
-def next_count(count: int, seconds: float, seconds_max: float) -> int:
-    """Return how many partitions to ask for, where `count` took so many seconds, to stay far below what is allowed."""
-    fitting = int(count * seconds_max / 4 / max(seconds, 0.001))
-    return max(1, min(fitting, count * _GROWTH_MAX))
+def next_count(took: Took, before: Took | None, seconds_max: float) -> int:
+    """Return how many partitions to ask the source for, so that it takes a quarter of what is allowed.
+
+    Where the query `before` tells that time does not depend on how many they are, fewer would only be more queries.
+    """
+    fitting = took.partitions * seconds_max / took.seconds
+    if before is not None and _is_flat(took, before):
+        doubled = 2 * max(took.partitions, before.partitions)
+        is_in_time = _expected(doubled, took, before) <= _NEAR * seconds_max
+        count = max(int(_NEAR * fitting), doubled if is_in_time else 1)
+    elif took.seconds > seconds_max / 4:
+        # By half, so that the next one tells whether it is of use.
+        count = min(int(fitting / 4), took.partitions // 2)
+    else:
+        count = int(fitting / 4) + 1
+    return max(1, min(count, took.partitions * _GROWTH_MAX))
+
+
+def _is_flat(one: Took, other: Took) -> bool:
+    """Whether the larger of two queries took less than half of the time longer that its partitions would explain."""
+    fewer, more = sorted((one, other), key=lambda took: took.partitions)
+    ratio = more.partitions / fewer.partitions
+    return ratio > _RATIO_MIN and more.seconds / fewer.seconds < 1 + (ratio - 1) / 2
+
+
+def _expected(partitions: int, one: Took, other: Took) -> float:
+    """How many seconds so many partitions should take, by two other numbers of them."""
+    each = max(0.0, (one.seconds - other.seconds) / (one.partitions - other.partitions))
+    return one.seconds + each * (partitions - one.partitions)
 
 
 def _can_read_rows(cuts: Cuts, some: Sequence[int], found: Both) -> bool:
