@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import FULL_REFRESH, TableStoppedError, UsageError
 from penstock.links.warehouse.pieces import find_lacking
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.warehouse.load_rules import LoadRules
+
+ENDED_WITH_RULE: Final = (
+    "the source dropped the table: take it out of the sink's `tables`, so that what landed is merged as it is; "
+    "or let the link drop such tables (`dropped_tables: drop`)"
+)
+"""How a table ends whose messages its rule cannot treat."""
 
 
 def alone(table: TableId, why: str) -> TableStoppedError:

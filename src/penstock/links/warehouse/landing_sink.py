@@ -17,6 +17,7 @@ from penstock.core.warehouse.landing import (
     plan_landing,
     plan_landings,
     plan_new_columns,
+    plan_passing,
     plan_stream_anew,
     plan_table,
     plan_task,
@@ -37,6 +38,7 @@ from penstock.core.warehouse.planner import plan_column_renames, plan_drop
 from penstock.core.warehouse.target_table import TargetTable
 from penstock.links.warehouse.barriers import log_place
 from penstock.links.warehouse.landing_limits import (
+    ENDED_WITH_RULE,
     alone,
     is_done,
     require_plain,
@@ -360,11 +362,9 @@ class LandingSink:
                 self._begin(schema)
             case End(before):
                 self._end(before)
-            case Empty(before) if not before.ended:
-                self._run(list(plan_new_columns(self._zone, before.schema)))
         with self._database.transaction(self._name), self._progress.of_tables([table]):
             if isinstance(crossing, Empty) and not crossing.before.ended:
-                self._database.run(plan_landed_merge(self._zone, crossing.before.schema))
+                self._database.run(plan_passing(self._zone, table))
                 path = TargetTable("", crossing.before.schema).path(self._database.dialect)
                 self._database.run(f"DELETE FROM {path}")  # noqa: S608 - the name is quoted
             if known is not None or isinstance(crossing, Make):
@@ -374,15 +374,20 @@ class LandingSink:
     def _end(self, known: TableState | None, *, drop: bool = False) -> None:
         """Merge what has landed of the table, and nothing after that; drop the public one where that is wanted.
 
-        For a table that is to be dropped nothing is merged: what cannot be merged must not keep it from beginning anew.
+        For a table that is to be dropped nothing is merged: what cannot be merged must not keep it from its end.
         """
         if known is None or known.ended:
             return
-        table = known.schema.table
+        table, drop = known.schema.table, drop or self._rules.dropped_tables == "drop"
         if not drop and self._database.has_stream(self._zone.schema, f"{table}/stream"):
-            self._drain(known.schema)
+            try:
+                self._drain(known.schema)
+            except RefusedStatementError as error:
+                if self._zone.rule(table):
+                    raise RefusedStatementError(error.message, ENDED_WITH_RULE) from error
+                raise
         self._run(plan_end(self._zone, table))
-        if (drop or self._rules.dropped_tables == "drop") and self._database.columns(table.schema, table.name):
+        if drop and self._database.columns(table.schema, table.name):
             self._run(plan_drop(self._database.dialect, TargetTable("", known.schema)))
 
     def _forget(self) -> None:
