@@ -199,12 +199,13 @@ class LandingSink:
         unseen = [table for table in work if table not in self._made]
         new = self._progress.unknown(unseen) if unseen else []
         there = self._database.present(new)
-        for table in new:
-            schema = schemas[work[table][0].schema_id]
+        # One that is refused is so before any is made: all are taken one by one then.
+        planned = {table: plan_table(self._zone, schemas[work[table][0].schema_id]) for table in new}
+        for table, statements in planned.items():
             if table in there:
-                self._begin(schema)
+                self._begin(schemas[work[table][0].schema_id])
             else:
-                self._make(plan_table(self._zone, schema))
+                self._make(statements)
         return set(new)
 
     def _add_all(
