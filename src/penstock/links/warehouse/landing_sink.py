@@ -26,6 +26,7 @@ from penstock.core.warehouse.landing_state import treats_otherwise
 from penstock.core.warehouse.landing_tasks import plan_graphs_end, plan_streams_anew, plan_suspension
 from penstock.core.warehouse.load_plan import plan_positions, plan_steps
 from penstock.core.warehouse.messages import (
+    find_later_values,
     render_barrier,
     render_of_table,
     render_rows,
@@ -140,9 +141,8 @@ class LandingSink:
             self._forget()
             raise TableStoppedError(str(table), "", "the target's table", error.message, error.hint) from error
         known = self._progress.table(table)
-        return Loaded(
-            changes, time.time_ns() // 1_000_000, "the source dropped this table" if known and known.ended else ""
-        )
+        note = "the source dropped this table" if known and known.ended else ""
+        return Loaded(changes, time.time_ns() // 1_000_000, note)
 
     @property
     def tables_together(self) -> int:
@@ -162,8 +162,7 @@ class LandingSink:
             self._forget()
             raise alone(tables[0], str(error)) from error
         self._made.update(tables)
-        at = time.time_ns() // 1_000_000
-        return {table: Loaded(changes[table], at, "") for table in tables}
+        return {table: Loaded(changes[table], time.time_ns() // 1_000_000, "") for table in tables}
 
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """See `Sink`. A landing table holds the messages of one name."""
@@ -245,22 +244,24 @@ class LandingSink:
 
     def _bring(self, table: TableId, step: Step, schema: TableSchema, state: TableState) -> int:
         """Land the rows of a step in the open transaction, and return how many changes they are."""
+        self._remember(table, step, state)
         counts: list[int] = []
         if any(piece.batch.rows for piece in step.pieces):
             # Batches of few rows are one statement.
             self._land(partial(plan_landing, self._zone, table), self._messages(step, schema, counts))
-        self._remember(table, step, state)
         return sum(counts)
 
     def _messages(self, step: Step, schema: TableSchema, counts: list[int]) -> Iterator[str]:
         """Yield the messages of a step, and add to `counts` how many changes each of its batches is."""
+        known = self._progress.table(schema.table)
+        later = find_later_values(schema, known.schema) if known else {}
         for piece in step.pieces:
             rows = read_piece(self._objects, schema, piece)
             if rows is not None:
                 require_whole_inserts(schema, rows)
                 if self._zone.rule(schema.table):
                     require_whole_changes(schema, rows)
-                yield from require_fitting(schema, render_rows(schema, piece.batch, rows))
+                yield from require_fitting(schema, render_rows(schema, piece.batch, rows, later))
                 counts.append(count_changes(rows))
 
     def _land(self, plan: Callable[..., str], messages: Iterator[str]) -> None:
@@ -384,9 +385,8 @@ class LandingSink:
             try:
                 self._drain(known.schema)
             except RefusedStatementError as error:
-                if self._zone.rule(table):
-                    raise RefusedStatementError(error.message, ENDED_WITH_RULE) from error
-                raise
+                hint = ENDED_WITH_RULE if self._zone.rule(table) else error.hint
+                raise RefusedStatementError(error.message, hint) from error
         self._run(plan_end(self._zone, table))
         if drop and self._database.columns(table.schema, table.name):
             self._run(plan_drop(self._database.dialect, TargetTable("", known.schema)))
