@@ -9,6 +9,7 @@ from tests.servers.snowflake_case import tell_problems
 
 from penstock.config.audits import AuditSpec
 from penstock.wiring.audit import run_audit
+from penstock.wiring.health import find_problems
 from penstock.wiring.landing_plans import apply_zones
 
 if TYPE_CHECKING:
@@ -118,3 +119,28 @@ def test_an_audit_does_not_compare_a_column_that_rows_which_are_kept_out_have_no
     set_rules(landed, other, _RULE)
     found = audit(landed)
     assert (found.state, "keeps rows out by kind" in found.why) == ("not compared", True)
+
+
+@pytest.mark.nightly
+def test_a_table_whose_messages_cannot_be_treated_is_emptied_and_ends_as_the_source_has_it(landed: Landed) -> None:
+    chain = landed.chain
+    failing = _RULE.replace('LENGTH("note")', '"note"')
+    set_rules(landed, failing)
+    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, who VARCHAR(9), note VARCHAR(40))")
+    chain.write("INSERT INTO t0 VALUES (1, 'a', 'no number')")
+    chain.start()
+    chain.carry()
+
+    chain.write("TRUNCATE TABLE t0", "INSERT INTO t0 VALUES (2, 'b', '12')")
+    chain.carry()
+    landed.merge()
+    assert public(landed) == [(2, "b", "12", 12)]
+
+    chain.write("INSERT INTO t0 VALUES (3, 'c', 'no number')", "DROP TABLE t0")
+    chain.carry()
+    hints = [problem.hint for problem in find_problems(chain.status(), "shop.yaml")]
+    assert any("take it out of the sink's `tables`" in hint for hint in hints), hints
+    text = chain.file.read_text()
+    chain.file.write_text(text.replace(f", tables: {failing}", ""))
+    chain.carry()
+    assert landed.ask(f'SELECT "id", "note" FROM "{chain.name}"."t0" ORDER BY "id"') == [(2, "12"), (3, "no number")]

@@ -43,7 +43,13 @@ from penstock.core.warehouse.landing import (
     plan_table,
     render_position,
 )
-from penstock.core.warehouse.messages import render_barrier, render_of_table, render_rows, split_texts
+from penstock.core.warehouse.messages import (
+    find_later_values,
+    render_barrier,
+    render_of_table,
+    render_rows,
+    split_texts,
+)
 
 ZONE = LandingZone("landing", "load_wh", "30 SECONDS")
 ORDERS = TableId("shop", "orders")
@@ -221,6 +227,29 @@ def test_a_message_lacks_what_its_row_lacks() -> None:
     messages = [json.loads(text)["message"]["row"] for text in render_rows(schema, BATCH, rows)]
 
     assert messages == [{"id": "1"}, {"id": "2", "note": None}, {"id": "3", "note": "x"}]
+
+
+def test_a_row_that_comes_late_has_what_its_table_took_in_columns_that_came_later() -> None:
+    number = IntegerType(64, unsigned=False)
+    later = (
+        Column("five", number, nullable=False, default="5"),
+        Column("filled", number, nullable=True, default="7", filled="6"),
+        Column("none", NOTE.type, nullable=True),
+        Column("computed", NOTE.type, nullable=True, default_is_expression=True),
+        Column("at", DateTimeType(6), nullable=True, default="2024-02-29 00:00:00"),
+        Column("renamed", NOTE.type, nullable=True, number=2),
+    )
+    schema = table(replace(NOTE, number=2))
+    layout = file_schema(schema)
+    columns: list[list[Any]] = [[1], ["x"], ["u"], [7]]
+    rows = pa.table(dict(zip(layout.names, columns, strict=True)), layout)
+
+    values = find_later_values(schema, table(*later))
+    (message,) = render_rows(schema, BATCH, rows, values)
+
+    completed = {"id": "1", "note": "x", "five": "5", "filled": "6", "none": None}
+    assert json.loads(message)["message"]["row"] == completed
+    assert find_later_values(schema, schema) == {}
 
 
 def test_values_are_exact_texts() -> None:

@@ -241,6 +241,11 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     return f"MERGE INTO {path} AS t USING ({source}) AS s ON {same} {' '.join(_merge_clauses(key, names, flags))}"
 
 
+def plan_passing(zone: LandingZone, table: TableId) -> str:
+    """Return what moves the stream behind all that it has, which is merged by nobody then."""
+    return f'INSERT INTO {zone.table(table)} ("message") SELECT "message" FROM {zone.stream(table)} WHERE 0 = 1'  # noqa: S608 - names are quoted
+
+
 def _marks(is_row: str) -> str:
     """Return what says which messages are merged already, as the entries have it."""
     is_change, of_one = "\"message\":op::VARCHAR = 'schema'", 'OVER (PARTITION BY "topic", "partition")'

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from penstock.core.files import LACKS, OFFSET, OP
+from penstock.core.tables import DecimalType, EnumType, IntegerType, SetType, TextType
 from penstock.core.warehouse.columns import CORRECT_VALUE, stopped
 from penstock.core.warehouse.landing import render_position
 
@@ -19,17 +21,42 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
 _VARIANT_BYTES_MAX: Final = 16_777_216
+_PRINTED_AS_IS: Final = (IntegerType, DecimalType, TextType, EnumType, SetType)
+"""Types whose defaults are printed as values are in messages."""
 
 
-def render_rows(schema: TableSchema, batch: Batch, rows: pa.Table) -> Iterator[str]:
-    """Yield each of `rows` of `batch` as what `plan_landing` inserts, in order; a message lacks what its row lacks."""
+def find_later_values(arriving: TableSchema, known: TableSchema) -> Mapping[str, str | None]:
+    """Return what rows of an older schema took in columns that came later, where a message says it as the source does.
+
+    Such rows come late from another partition, and the table has those columns already.
+    """
+    names = {column.name for column in arriving.columns}
+    # One that was renamed has its number still, where the source has numbers.
+    numbers = {column.number for column in arriving.columns} - {0}
+    values = {}
+    for column in known.columns:
+        value = column.default if column.filled is None else column.filled
+        is_computed = column.filled is None and column.default_is_expression
+        is_same = column.nullable if value is None else isinstance(column.type, _PRINTED_AS_IS)
+        if is_same and not is_computed and column.name not in names and column.number not in numbers:
+            values[column.name] = value
+    return values
+
+
+def render_rows(
+    schema: TableSchema, batch: Batch, rows: pa.Table, later: Mapping[str, str | None] = MappingProxyType({})
+) -> Iterator[str]:
+    """Yield each of `rows` of `batch` as what `plan_landing` inserts, in order; a message lacks what its row lacks.
+
+    All have the values `later`, of columns that are none of theirs.
+    """
     names = [column.name for column in schema.columns]
     columns = [_texts(rows.column(name)) for name in names]
     place = {"topic": batch.topic, "partition": batch.partition, "position": render_position(batch.last_order)}
     ops, offsets = rows.column(OP).to_pylist(), rows.column(OFFSET).to_pylist()
     lacks = rows.column(LACKS).to_pylist() if LACKS in rows.column_names else [""] * len(ops)
     for op, offset, flags, *values in zip(ops, offsets, lacks, *columns, strict=True):
-        row = dict(zip(names, values, strict=True))
+        row = dict(zip(names, values, strict=True)) | dict(later)
         for name, flag in zip(names, flags or "", strict=False):
             if flag == "1":
                 del row[name]

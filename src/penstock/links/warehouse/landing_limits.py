@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import FULL_REFRESH, TableStoppedError, UsageError
+from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.links.warehouse.pieces import find_lacking
 
 if TYPE_CHECKING:
@@ -14,6 +16,12 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.warehouse.load_rules import LoadRules
+
+ENDED_WITH_RULE: Final = (
+    "the source dropped the table: take it out of the sink's `tables`, so that what landed is merged as it is; "
+    "or let the link drop such tables (`dropped_tables: drop`)"
+)
+"""How a table ends whose messages its rule cannot treat."""
 
 
 def alone(table: TableId, why: str) -> TableStoppedError:
@@ -43,11 +51,14 @@ def require_whole_inserts(schema: TableSchema, rows: pa.Table) -> None:
 def require_whole_changes(schema: TableSchema, rows: pa.Table) -> None:
     """Raise TableStoppedError for a changed row that lacks columns, of a table with a rule: it would judge NULLs."""
     if lacking := find_lacking(schema, rows).changed:
-        column, whole = min(lacking), f"ALTER TABLE {schema.table} REPLICA IDENTITY FULL"
+        column = min(lacking)
+        # The schema may be the link's, and another one in the source.
+        named = quote_name(SNOWFLAKE, schema.table.name)
         reason = "a change came without its value, and the sink's `tables` filter or convert rows of this table"
         hint = (
-            f"let the source log whole rows (PostgreSQL: {whole}; MySQL and MariaDB: binlog_row_image=FULL), or take "
-            f"the table out of the sink's `tables`; then {FULL_REFRESH}"
+            f"let the source log whole rows of its table {named} (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL; "
+            "MySQL and MariaDB: binlog_row_image=FULL), or take the table out of the sink's `tables`; "
+            f"then {FULL_REFRESH}"
         )
         raise TableStoppedError(str(schema.table), column, "the target's table", reason, hint)
 

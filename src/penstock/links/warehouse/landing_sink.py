@@ -17,6 +17,7 @@ from penstock.core.warehouse.landing import (
     plan_landing,
     plan_landings,
     plan_new_columns,
+    plan_passing,
     plan_stream_anew,
     plan_table,
     plan_task,
@@ -25,6 +26,7 @@ from penstock.core.warehouse.landing_state import treats_otherwise
 from penstock.core.warehouse.landing_tasks import plan_graphs_end, plan_streams_anew, plan_suspension
 from penstock.core.warehouse.load_plan import plan_positions, plan_steps
 from penstock.core.warehouse.messages import (
+    find_later_values,
     render_barrier,
     render_of_table,
     render_rows,
@@ -37,6 +39,7 @@ from penstock.core.warehouse.planner import plan_column_renames, plan_drop
 from penstock.core.warehouse.target_table import TargetTable
 from penstock.links.warehouse.barriers import log_place
 from penstock.links.warehouse.landing_limits import (
+    ENDED_WITH_RULE,
     alone,
     is_done,
     require_plain,
@@ -138,9 +141,8 @@ class LandingSink:
             self._forget()
             raise TableStoppedError(str(table), "", "the target's table", error.message, error.hint) from error
         known = self._progress.table(table)
-        return Loaded(
-            changes, time.time_ns() // 1_000_000, "the source dropped this table" if known and known.ended else ""
-        )
+        note = "the source dropped this table" if known and known.ended else ""
+        return Loaded(changes, time.time_ns() // 1_000_000, note)
 
     @property
     def tables_together(self) -> int:
@@ -160,8 +162,7 @@ class LandingSink:
             self._forget()
             raise alone(tables[0], str(error)) from error
         self._made.update(tables)
-        at = time.time_ns() // 1_000_000
-        return {table: Loaded(changes[table], at, "") for table in tables}
+        return {table: Loaded(changes[table], time.time_ns() // 1_000_000, "") for table in tables}
 
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """See `Sink`. A landing table holds the messages of one name."""
@@ -197,12 +198,13 @@ class LandingSink:
         unseen = [table for table in work if table not in self._made]
         new = self._progress.unknown(unseen) if unseen else []
         there = self._database.present(new)
-        for table in new:
-            schema = schemas[work[table][0].schema_id]
+        # One that is refused is so before any is made: all are taken one by one then.
+        planned = {table: plan_table(self._zone, schemas[work[table][0].schema_id]) for table in new}
+        for table, statements in planned.items():
             if table in there:
-                self._begin(schema)
+                self._begin(schemas[work[table][0].schema_id])
             else:
-                self._make(plan_table(self._zone, schema))
+                self._make(statements)
         return set(new)
 
     def _add_all(
@@ -242,22 +244,24 @@ class LandingSink:
 
     def _bring(self, table: TableId, step: Step, schema: TableSchema, state: TableState) -> int:
         """Land the rows of a step in the open transaction, and return how many changes they are."""
+        self._remember(table, step, state)
         counts: list[int] = []
         if any(piece.batch.rows for piece in step.pieces):
             # Batches of few rows are one statement.
             self._land(partial(plan_landing, self._zone, table), self._messages(step, schema, counts))
-        self._remember(table, step, state)
         return sum(counts)
 
     def _messages(self, step: Step, schema: TableSchema, counts: list[int]) -> Iterator[str]:
         """Yield the messages of a step, and add to `counts` how many changes each of its batches is."""
+        known = self._progress.table(schema.table)
+        later = find_later_values(schema, known.schema) if known else {}
         for piece in step.pieces:
             rows = read_piece(self._objects, schema, piece)
             if rows is not None:
                 require_whole_inserts(schema, rows)
                 if self._zone.rule(schema.table):
                     require_whole_changes(schema, rows)
-                yield from require_fitting(schema, render_rows(schema, piece.batch, rows))
+                yield from require_fitting(schema, render_rows(schema, piece.batch, rows, later))
                 counts.append(count_changes(rows))
 
     def _land(self, plan: Callable[..., str], messages: Iterator[str]) -> None:
@@ -360,11 +364,9 @@ class LandingSink:
                 self._begin(schema)
             case End(before):
                 self._end(before)
-            case Empty(before) if not before.ended:
-                self._run(list(plan_new_columns(self._zone, before.schema)))
         with self._database.transaction(self._name), self._progress.of_tables([table]):
             if isinstance(crossing, Empty) and not crossing.before.ended:
-                self._database.run(plan_landed_merge(self._zone, crossing.before.schema))
+                self._database.run(plan_passing(self._zone, table))
                 path = TargetTable("", crossing.before.schema).path(self._database.dialect)
                 self._database.run(f"DELETE FROM {path}")  # noqa: S608 - the name is quoted
             if known is not None or isinstance(crossing, Make):
@@ -374,15 +376,19 @@ class LandingSink:
     def _end(self, known: TableState | None, *, drop: bool = False) -> None:
         """Merge what has landed of the table, and nothing after that; drop the public one where that is wanted.
 
-        For a table that is to be dropped nothing is merged: what cannot be merged must not keep it from beginning anew.
+        For a table that is to be dropped nothing is merged: what cannot be merged must not keep it from its end.
         """
         if known is None or known.ended:
             return
-        table = known.schema.table
+        table, drop = known.schema.table, drop or self._rules.dropped_tables == "drop"
         if not drop and self._database.has_stream(self._zone.schema, f"{table}/stream"):
-            self._drain(known.schema)
+            try:
+                self._drain(known.schema)
+            except RefusedStatementError as error:
+                hint = ENDED_WITH_RULE if self._zone.rule(table) else error.hint
+                raise RefusedStatementError(error.message, hint) from error
         self._run(plan_end(self._zone, table))
-        if (drop or self._rules.dropped_tables == "drop") and self._database.columns(table.schema, table.name):
+        if drop and self._database.columns(table.schema, table.name):
             self._run(plan_drop(self._database.dialect, TargetTable("", known.schema)))
 
     def _forget(self) -> None:
