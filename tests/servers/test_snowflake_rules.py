@@ -104,6 +104,23 @@ def test_a_table_that_gets_a_column_after_its_rule_was_changed_has_older_rows_by
 
 
 @pytest.mark.nightly
+def test_rows_from_before_a_column_was_added_keep_its_default_when_messages_are_merged_again(landed: Landed) -> None:
+    chain = landed.chain
+    begin(landed, "(2, 'b', 'two')")
+    chain.write("INSERT INTO t0 VALUES (1, 'a', 'one')")
+    chain.carry()
+    chain.write("ALTER TABLE t0 ADD COLUMN five INT NOT NULL DEFAULT 5", "UPDATE t0 SET five = 6 WHERE id = 2")
+    chain.carry()
+    landed.merge()
+
+    set_rules(landed, _RULE.replace("UPPER", "LOWER"), _RULE)
+    assert [applied.error for applied in apply_zones(chain.spec)] == [""]
+    landed.merge()
+    rows = landed.ask(f'SELECT "id", "note", "five" FROM "{chain.name}"."t0" ORDER BY "id"')
+    assert rows == [(1, "ONE", 5), (2, "two", 6)]
+
+
+@pytest.mark.nightly
 def test_an_audit_does_not_compare_a_column_that_rows_which_are_kept_out_have_no_message_with(landed: Landed) -> None:
     chain = landed.chain
     begin(landed, "(1, 'a', 'one'), (2, 'test', 'two')")
