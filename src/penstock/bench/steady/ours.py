@@ -31,7 +31,8 @@ def measure_ours(
     targets = {"postgres": postgres_sink(lab.postgres(), database)}
     if sinks > 1:
         targets["duckdb"] = duckdb_sink(home / "target.duckdb")
-    pipeline = TargetPipeline(lab, table.schema, str(table), home, targets, is_low_latency=is_low_latency)
+    link_keys = ", freshness_ms: 0" if is_low_latency else ""
+    pipeline = TargetPipeline(lab, table.schema, str(table), home, targets, link_keys=link_keys)
     pipeline.write_file()
     create_table(lab.source(), table)
     with closing(connect(login(lab.source()))) as source, without_sync(source):

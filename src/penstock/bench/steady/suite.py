@@ -58,7 +58,7 @@ def plan_soon_figures(ours: Steady, theirs: Steady | PenstockError) -> Sequence[
         f"{stretch.cores:.3f} {whose}, {stretch.broker_cores:.3f} the broker's, {stretch.target_cores:.3f} PostgreSQL's"
         for stretch, whose in zip(stretches, ("ours", "the peer's"), strict=False)
     )
-    name = f"{_SOON_RATE:,} one-row transactions a second into PostgreSQL, low latency"
+    name = f"{_SOON_RATE:,} one-row transactions a second into PostgreSQL, freshness_ms: 0"
     visible = f"{name}: commit to visible"
     told = [
         _less(f"{name}: CPU, the broker's and PostgreSQL's too", "cores busy", cores, None, note),

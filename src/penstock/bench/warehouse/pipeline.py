@@ -42,7 +42,7 @@ schematizer: {{url: "{schematizer}"}}
 {objects}
 sources:
   - {{name: {name}, kind: mysql, host: {source.host}, port: {source.port}, user: {source.user},
-      password_env: {env}, tables: ["{tables}"], start: snapshot{source_keys}}}
+      password_env: {env}, tables: ["{tables}"], start: snapshot}}
 sinks:
 {sinks}
 links:
@@ -55,7 +55,7 @@ class TargetPipeline:
     """A pipeline called `name` from the tables `tables` of the lab's source into `sinks`, name to YAML.
 
     `objects` is the YAML of where the files are, "" for a folder; `keys` are the
-    environment's variables that it needs; with `is_low_latency` nothing waits for more.
+    environment's variables that it needs; `link_keys` is what each link says, from its comma on.
     """
 
     lab: Lab
@@ -65,7 +65,7 @@ class TargetPipeline:
     sinks: dict[str, str]
     objects: str = ""
     keys: Mapping[str, str] = field(default_factory=dict)
-    is_low_latency: bool = False
+    link_keys: str = ""
 
     @property
     def link(self) -> str:
@@ -88,7 +88,6 @@ class TargetPipeline:
 
     def write_file(self) -> None:
         """Write its YAML."""
-        source_keys, link_keys = (", publish_interval_ms: 5", ", freshness_ms: 0") if self.is_low_latency else ("", "")
         text = _FILE.format(
             name=self.name,
             bootstrap_servers=self.lab.kafka().bootstrap_servers,
@@ -96,10 +95,9 @@ class TargetPipeline:
             source=self.lab.source(),
             env=_PASSWORD_ENV,
             tables=self.tables,
-            source_keys=source_keys,
             objects=f"objects: {{{self.objects}}}" if self.objects else "",
             sinks="\n".join(f"  - {{name: {name}, {rest}}}" for name, rest in self.sinks.items()),
-            links="\n".join(f"  - {{from: {self.name}, to: {name}{link_keys}}}" for name in self.sinks),
+            links="\n".join(f"  - {{from: {self.name}, to: {name}{self.link_keys}}}" for name in self.sinks),
         )
         self.file.write_text(text)
 
