@@ -77,20 +77,20 @@ def _part_of_each(plan: JoinPlan, table: pa.Table, letter: str, count: int) -> I
     images = _images(plan, table, letter)
     if count == 1:
         return np.zeros(len(images), np.int64)
-    keys: Sequence[Any] = _keys(plan, _rows(plan, images)).to_pylist()
+    keys: Sequence[Any] = output_keys(plan, _rows(plan, images)).to_pylist()
     return np.fromiter((crc32(key) % count for key in keys), np.int64, len(keys))
 
 
 def _changes(plan: JoinPlan, old: pa.Table, new: pa.Table) -> Sequence[OutputRows]:
     before, after = _rows(plan, old), _rows(plan, new)
-    at = _find(_keys(plan, after), _keys(plan, before))
+    at = find_keys(output_keys(plan, after), output_keys(plan, before))
     is_update = at >= 0
     is_left = np.ones(before.num_rows, np.bool_)
     is_left[at[is_update]] = False
     updated_from, updated_to = at[is_update], np.flatnonzero(is_update)
     differs = _differ(plan, old.take(updated_from), new.take(updated_to))
     if plan.keeps_more:
-        differs &= _look_other(before.take(updated_from), after.take(updated_to))
+        differs &= look_other(before.take(updated_from), after.take(updated_to))
     updated_from, updated_to = updated_from[differs], updated_to[differs]
     found = [
         OutputRows(Op.DELETE, before.filter(pa.array(is_left)), None),
@@ -120,11 +120,12 @@ def _rows(plan: JoinPlan, images: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _keys(plan: JoinPlan, rows: pa.RecordBatch) -> pa.BinaryArray:
+def output_keys(plan: JoinPlan, rows: pa.RecordBatch) -> pa.BinaryArray:
+    """The key of each row of the output, as bytes."""
     return key_bytes([rows.column(name) for name in plan.output.key])
 
 
-def _find(keys: pa.BinaryArray, among: pa.BinaryArray) -> Integers:
+def find_keys(keys: pa.BinaryArray, among: pa.BinaryArray) -> Integers:
     """Where each key is among others, -1 for nowhere."""
     found: Any = pc.index_in(keys, value_set=among)
     places: Integers = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -145,7 +146,7 @@ def _differ(plan: JoinPlan, old: pa.Table, new: pa.Table) -> Flags:
     return differs
 
 
-def _look_other(before: pa.RecordBatch, after: pa.RecordBatch) -> Flags:
+def look_other(before: pa.RecordBatch, after: pa.RecordBatch) -> Flags:
     """Whether rows of the output differ in any column."""
     other = np.zeros(before.num_rows, np.bool_)
     for old, new in zip(before.columns, after.columns, strict=True):

@@ -9,17 +9,15 @@ from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.core.arrow_types import arrow_schema, arrow_type
 from penstock.core.changes import Op
-from penstock.core.joins.changes import OutputRows, output_changes
-from penstock.core.joins.keys import key_bytes
+from penstock.core.joins.changes import OutputRows, find_keys, look_other, output_changes, output_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from penstock.core.avro.arrays import ArrowArray, Flags, Integers
+    from penstock.core.avro.arrays import ArrowArray, Integers
     from penstock.core.joins.plan import JoinPlan
     from penstock.core.tables import Column
 
@@ -102,14 +100,14 @@ def _differences(
 
 
 def _replaced(plan: JoinPlan, before: pa.RecordBatch, after: pa.RecordBatch, is_lacking: bool) -> list[OutputRows]:  # noqa: FBT001 - one of its own
-    at = _find(_keys(plan, after), _keys(plan, before))
+    at = find_keys(output_keys(plan, after), output_keys(plan, before))
     is_known = at >= 0
     is_gone = np.ones(before.num_rows, np.bool_)
     is_gone[at[is_known]] = False
     is_other = np.ones(after.num_rows, np.bool_)
     if not is_lacking:
         known = pa.array(is_known)
-        is_other[is_known] = _differ(before.take(at[is_known]), after.filter(known))
+        is_other[is_known] = look_other(before.take(at[is_known]), after.filter(known))
     gone = before.filter(pa.array(is_gone))
     return [
         OutputRows(Op.DELETE, _filled(plan, gone), None),
@@ -157,7 +155,7 @@ def _as_now(plan: JoinPlan, rows: pa.RecordBatch) -> pa.RecordBatch:
 def _parts_of(plan: JoinPlan, images: pa.Table, count: int) -> Integers:
     if count == 1:
         return np.zeros(len(images), np.int64)
-    keys: Sequence[Any] = _keys(plan, _rows(plan, images)).to_pylist()
+    keys: Sequence[Any] = output_keys(plan, _rows(plan, images)).to_pylist()
     return np.fromiter((crc32(key) % count for key in keys), np.int64, len(keys))
 
 
@@ -165,27 +163,6 @@ def _places(numbers: Integers, count: int) -> list[Integers]:
     """Where the rows of each part are."""
     order = np.argsort(numbers, kind="stable")
     return np.split(order, np.searchsorted(numbers[order], np.arange(1, count)))
-
-
-def _keys(plan: JoinPlan, rows: pa.RecordBatch) -> pa.BinaryArray:
-    return key_bytes([rows.column(name) for name in plan.output.key])
-
-
-def _find(keys: pa.BinaryArray, among: pa.BinaryArray) -> Integers:
-    """Where each key is among others, -1 for nowhere."""
-    found: Any = pc.index_in(keys, value_set=among)
-    places: Integers = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return places
-
-
-def _differ(before: pa.RecordBatch, after: pa.RecordBatch) -> Flags:
-    """Whether rows differ in any column."""
-    other = np.zeros(before.num_rows, np.bool_)
-    for old, new in zip(before.columns, after.columns, strict=True):
-        values: Any = old
-        changed: Any = pc.fill_null(pc.not_equal(values, new), pa.scalar(value=False))
-        other |= np.asarray(changed, np.bool_) | (np.asarray(old.is_valid()) != np.asarray(new.is_valid()))
-    return other
 
 
 def _filled(plan: JoinPlan, rows: pa.RecordBatch) -> pa.RecordBatch:
