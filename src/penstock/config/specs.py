@@ -55,12 +55,12 @@ SparkConf: TypeAlias = dict[str, Annotated[str, BeforeValidator(spark_value)]]
 
 
 _PUBLISH_SECONDS = 0.04
-_PUBLISH_SECONDS_MAX = 0.4
+_PUBLISH_SECONDS_MAX = 0.25
 """How far apart publications of a source are that says nothing: between these, by what its targets ask for."""
 
 FRESHNESS_MS: Mapping[str, int] = {
-    "duckdb": 400,
-    "postgres": 400,
+    "duckdb": 250,
+    "postgres": 250,
     "redshift": 2_000,
     "delta": 2_000,
     "snowflake": 5_000,

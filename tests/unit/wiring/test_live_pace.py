@@ -39,8 +39,8 @@ def test_without_a_word_of_it_a_source_that_feeds_topics_alone_is_prompt() -> No
 @pytest.mark.parametrize(
     ("links", "seconds"),
     [
-        ("  - {from: db, to: reports}\n", 0.4),
-        ("  - {from: db, to: lake}\n", 0.4),
+        ("  - {from: db, to: reports}\n", 0.25),
+        ("  - {from: db, to: lake}\n", 0.25),
         ("  - {from: db, to: reports, freshness_ms: 100}\n  - {from: db, to: lake}\n", 0.1),
         ("  - {from: db, to: reports, freshness_ms: 0}\n", 0.04),
     ],
