@@ -13,6 +13,7 @@ import os
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PositionError, UnavailableError
+from penstock.wiring.join_states import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,7 @@ def settle_commit(checkpoint: Path, batch: int) -> None:
         return
     try:
         file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-        _write(file, '{"nextBatchWatermarkMs":0}', "v1")
+        write_whole(file, 'v1\n{"nextBatchWatermarkMs":0}')
     except OSError as error:
         raise _unavailable(checkpoint, file, error) from error
 
@@ -69,17 +70,7 @@ def _settle(checkpoint: Path, file: Path) -> None:
         store["stateSchemaFilePaths"] = paths
     # The sum of what was there before; Hadoop does without one.
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-    _write(file, json.dumps(metadata, separators=(",", ":")), version)
-
-
-def _write(file: Path, text: str, version: str) -> None:
-    part = file.with_name(f".{file.name}.part")
-    with part.open("w", encoding="utf-8") as written:
-        written.write(f"{version}\n{text}")
-        written.flush()
-        # Else a machine that goes down may leave an empty file.
-        os.fsync(written.fileno())
-    part.replace(file)
+    write_whole(file, f"{version}\n{json.dumps(metadata, separators=(',', ':'))}")
 
 
 def _unavailable(checkpoint: Path, file: Path, error: OSError) -> UnavailableError:

@@ -123,7 +123,7 @@ def keep_job(checkpoint: Path, job: JoinJob) -> None:
 def write_whole(file: Path, text: str) -> None:
     """Write a file that is there whole, or as it was, also if the machine goes down."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_suffix(".part")
+    part = file.with_name(f".{file.name}.part")
     with part.open("w", encoding="utf-8") as written:
         written.write(text)
         written.flush()
