@@ -33,6 +33,15 @@ _FIRST = (
 )
 
 
+def _carried(make_case: Callable[..., PipelineCase]) -> tuple[PipelineCase, str]:
+    """A pipeline whose join has carried the first rows, and the join's name."""
+    case = make_case()
+    name = add_join(case.file, case.database)
+    case.write(*_FIRST)
+    case.run_once()
+    return case, name
+
+
 def change(case: PipelineCase, of_business: dict[str, Any]) -> None:
     """Say something else of the businesses in the join's file."""
     file = case.file.parent / "business_review.yaml"
@@ -47,10 +56,7 @@ def rows(case: PipelineCase, name: str) -> list[dict[str, object]]:
 
 @pytest.mark.nightly
 def test_an_alias_and_a_field_that_goes_need_no_replay(make_case: Callable[..., PipelineCase]) -> None:
-    case = make_case()
-    name = add_join(case.file, case.database)
-    case.write(*_FIRST)
-    case.run_once()
+    case, name = _carried(make_case)
     aliases = [{"from": "business_id", "to": "biz_id"}, {"from": "city", "to": "town"}]
 
     change(case, {"aliases": aliases})
@@ -148,10 +154,7 @@ def test_spark_publishes_an_added_field_beside_what_there_is(
 
 @pytest.mark.nightly
 def test_a_rebuild_that_was_taken_back_leaves_the_join_as_it_is(make_case: Callable[..., PipelineCase]) -> None:
-    case = make_case()
-    name = add_join(case.file, case.database)
-    case.write(*_FIRST)
-    case.run_once()
+    case, name = _carried(make_case)
     change(case, {"exclude_fields": ["name", "city"], "join_keys": ["name"]})
     rebuild(case, name)
     with pytest.raises(UsageError, match="cannot be compared"):
@@ -177,10 +180,7 @@ def test_a_rebuild_that_was_taken_back_leaves_the_join_as_it_is(make_case: Calla
 
 @pytest.mark.nightly
 def test_a_join_whose_state_is_lost_begins_in_an_empty_folder(make_case: Callable[..., PipelineCase]) -> None:
-    case = make_case()
-    name = add_join(case.file, case.database)
-    case.write(*_FIRST)
-    case.run_once()
+    case, name = _carried(make_case)
     states = case.spec.home / "joins" / name
     # What another instance, or a rebuild, has begun, and did not come to the end of.
     (states / "1").rename(states / "2")
@@ -240,10 +240,7 @@ def test_rows_go_where_readers_look_though_a_rebuild_with_a_topic_of_its_own_was
 def test_an_older_instance_is_refused_while_a_newer_one_makes_a_join_again(
     make_case: Callable[..., PipelineCase],
 ) -> None:
-    case = make_case()
-    name = add_join(case.file, case.database)
-    case.write(*_FIRST)
-    case.run_once()
+    case, name = _carried(make_case)
     epoch = case.records(name)[-1]["epoch"]
     rebuild(case, name)
     newer = open_rebuild(case.spec, name, epoch + 1)
@@ -258,10 +255,7 @@ def test_an_older_instance_is_refused_while_a_newer_one_makes_a_join_again(
 
 @pytest.mark.nightly
 def test_an_output_that_does_not_fit_its_state_is_emptied_and_filled(make_case: Callable[..., PipelineCase]) -> None:
-    case = make_case()
-    name = add_join(case.file, case.database)
-    case.write(*_FIRST)
-    case.run_once()
+    case, name = _carried(make_case)
 
     rebuild(case, name, "--empty")
     case.run_once()
@@ -275,10 +269,7 @@ def test_more_parallelism_comes_with_a_rebuild_that_publishes_nothing(
     make_case: Callable[..., PipelineCase], spark: SparkSession
 ) -> None:
     del spark
-    case = make_case()
-    name = add_join(case.file, case.database)
-    case.write(*_FIRST)
-    case.run_once()
+    case, name = _carried(make_case)
     case.write("UPDATE user_review SET stars = 1.0 WHERE review_id = 12")
     case.run_once()
     before = len(case.messages()[f"{name}.joined.{name}"])
@@ -329,10 +320,7 @@ def test_another_key_has_the_table_made_anew(make_case: Callable[..., PipelineCa
 def test_other_inputs_are_refused_and_a_rebuild_takes_what_its_inputs_are_now(
     make_case: Callable[..., PipelineCase],
 ) -> None:
-    case = make_case()
-    name = add_join(case.file, case.database)
-    case.write(*_FIRST)
-    case.run_once()
+    case, name = _carried(make_case)
     file = case.file.parent / "business_review.yaml"
     before = file.read_text()
     swapped = yaml.safe_load(before)
@@ -360,10 +348,7 @@ def test_a_join_goes_on_with_its_state_where_its_home_was_moved_to(
     make_case: Callable[..., PipelineCase], spark: SparkSession
 ) -> None:
     del spark
-    case = make_case()
-    name = add_join(case.file, case.database)
-    case.write(*_FIRST)
-    case.run_once()
+    case, name = _carried(make_case)
     before = case.spec.home
     config = yaml.safe_load(case.file.read_text())
     case.file.write_text(yaml.safe_dump(config | {"home": str(before.with_name("another home"))}))
