@@ -80,6 +80,13 @@ def test_a_damaged_table_map_is_malformed_or_another_one(at: int, noise: bytes) 
         return
 
 
+def test_a_key_with_a_column_but_no_length_of_its_prefix_is_malformed() -> None:
+    key_field = MARIADB_MAP.rindex(b"\x08\x01\x00")
+
+    with pytest.raises(MalformedError, match="1 numbers are no pairs"):
+        parse_table_map(MARIADB_MAP[:key_field] + b"\x09\x01\x00", is_mariadb=True)
+
+
 def test_a_gtid_set_of_mariadb_has_the_newest_of_each_domain_in_order() -> None:
     gtids = MariadbGtids.parse("10-1-4,2-5-6")
 

@@ -129,6 +129,9 @@ def _charsets(fields: Mapping[int, bytes], have: Sequence[bool], where: tuple[in
 
 
 def _pairs(values: Sequence[int]) -> Sequence[tuple[int, int]]:
+    if len(values) % 2:
+        message = f"{len(values)} numbers are no pairs"
+        raise MalformedError(message)
     return list(zip(values[::2], values[1::2], strict=True))
 
 
