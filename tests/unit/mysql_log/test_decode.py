@@ -190,6 +190,18 @@ def test_every_prefix_of_rows_with_fixed_width_stops_the_table(one_column: OneCo
             decode_groups(decoder, writer.schema, [*[event] * 14, replace(event, payload=event.payload[:size])])
 
 
+@DECODERS
+def test_an_update_that_is_cut_short_to_the_front_of_an_insert_stops_the_table(
+    one_column: OneColumn, decoder: str
+) -> None:
+    writer = one_column(IntegerType(64, unsigned=False))
+    insert, update = writer.event([[1]]), writer.event([[1], [2]], Op.UPDATE)
+    decode_with(decoder, writer.schema, [insert])
+
+    with pytest.raises(TableStoppedError, match="do not decode"):
+        decode_with(decoder, writer.schema, [replace(update, payload=insert.front)])
+
+
 def test_events_that_do_not_belong_together_are_refused(one_column: OneColumn) -> None:
     writer = one_column(IntegerType(8, unsigned=False))
     event = writer.event([[1]])

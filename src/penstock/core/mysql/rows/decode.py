@@ -56,7 +56,7 @@ class _Plan:
     arrow: pa.Schema
     plain: tuple[PlainColumn, ...]
     has_json: bool
-    images: dict[bytes, RowImages] = field(default_factory=dict)
+    images: dict[tuple[bool, bytes], RowImages] = field(default_factory=dict)
 
 
 _Raw = TypeVar("_Raw")
@@ -129,16 +129,18 @@ def _plan(schema: TableSchema, event: RowsLogged) -> _Plan:
 
 
 def _read_images(plan: _Plan, event: RowsLogged) -> RowImages:
-    front = event.front
-    images = plan.images.get(front)
+    is_update = event.op is Op.UPDATE
+    # The front of an update that is cut short may be that of an insert.
+    key = (is_update, event.front)
+    images = plan.images.get(key)
     if images is None:
         try:
-            images = read_images(event.payload, plan.layout, 2 if event.op is Op.UPDATE else 1)
+            images = read_images(event.payload, plan.layout, 2 if is_update else 1)
         except MalformedError as error:
             raise _undecodable(event, str(error)) from error
         if len(plan.images) >= _PLANS_MAX:
             plan.images.clear()
-        plan.images[front] = images
+        plan.images[key] = images
     return images
 
 
