@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from contextlib import closing
 from random import Random
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pymysql
+    from tests.servers.pipeline.conftest import PipelineCase
 
 BUSINESSES = "CREATE TABLE business (business_id INT PRIMARY KEY, name VARCHAR(40), city VARCHAR(40))"
 REVIEWS = (
@@ -54,6 +57,12 @@ def add_join(file: Path, database: str) -> str:
     config["links"].append({"from": name, "to": "warehouse"})
     file.write_text(yaml.safe_dump(config))
     return name
+
+
+def inspect(case: PipelineCase, *options: str) -> subprocess.CompletedProcess[str]:
+    """Ask from a process of its own: `penstock joinery inspect` stops its session, which is that of all tests here."""
+    command = [sys.executable, "-m", "penstock", "joinery", "inspect", str(case.file), *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
 
 
 def join_in_source(connection: pymysql.Connection) -> list[tuple[object, ...]]:

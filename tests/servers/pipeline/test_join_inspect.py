@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, add_join
+from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, add_join, inspect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
     from tests.servers.pipeline.conftest import PipelineCase
-
-
-def inspect(case: PipelineCase, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "penstock", "joinery", "inspect", str(case.file), *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
 
 
 @pytest.mark.nightly

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, add_join
+from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, add_join, inspect
 from typer.testing import CliRunner
 
 from penstock.cli.joinery import app
@@ -361,6 +361,6 @@ def test_a_join_goes_on_with_its_state_where_its_home_was_moved_to(
 
     assert [(row["review_id"], row["city"]) for row in rows(case, name)] == [(10, "Ulm"), (12, "Trier")]
     assert {record["generation"] for record in case.records(name)} == {1}
-    inspected = CliRunner().invoke(app, ["inspect", str(case.file), name])
-    assert inspected.exit_code == 0, inspected.output
+    inspected = inspect(case, name)
+    assert inspected.returncode == 0, inspected.stderr
     assert not before.exists()
