@@ -33,9 +33,10 @@ test: setup  ## Run all tests that every change must pass, in some 20 minutes on
 	@sh scripts/install_for_tests.sh
 	$(TESTS) --budget-minutes 35 $(ARGS)
 
+# One process per core: most of these are whole pipelines, which wait for little but the cores.
 nightly: setup  ## Run the tests that take longer: what is proven on one server or target, on all others as well, and random examples
 	@sh scripts/install_for_tests.sh
-	HYPOTHESIS_PROFILE=nightly $(TESTS) -m "nightly or hypothesis" --timeout 1200 $(ARGS)
+	HYPOTHESIS_PROFILE=nightly $(TESTS) --numprocesses 2 -m "nightly or hypothesis" --timeout 1200 $(ARGS)
 
 unit: setup  ## Run the tests that need no servers
 	$(TESTS) tests/unit tests/fuzz $(ARGS)

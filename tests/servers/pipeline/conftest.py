@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from tests.servers.pipeline.killing import children_of_home
+from tests.servers.pipeline.killing import children_of_home, kill_all
 from tests.servers.pipeline.user_pipeline import UserPipeline
 from tests.servers.sessions import log_in
 
@@ -234,5 +233,5 @@ def user_pipeline(tmp_path: Path, mariadb: MariadbServer, fresh_database: str) -
         )
     )
     yield pipeline
-    for pid in children_of_home(pipeline.home):
-        os.kill(pid, signal.SIGKILL)
+    # Of a test that failed `penstock run` is still there, and would start its servers again.
+    kill_all(children_of_home(pipeline.directory))

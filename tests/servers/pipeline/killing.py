@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,15 @@ def alive(pids: list[int]) -> list[int]:
 
 def kill_everything(running: subprocess.Popen[bytes], home: Path) -> None:
     """Kill -9 the driver and every process that works for it, embedded servers included."""
-    victims = [running.pid, *descendants(running.pid), *children_of_home(home)]
-    for pid in victims:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+    kill_all([running.pid, *descendants(running.pid), *children_of_home(home)])
     running.wait(30)
+
+
+def kill_all(pids: list[int]) -> None:
+    """Kill -9 those that still run."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def descendants(pid: int) -> list[int]:
@@ -52,7 +55,7 @@ def _command_line(pid: int) -> str:
 
 
 def children_of_home(home: Path) -> list[int]:
-    """Servers that were started on data under `home`."""
+    """Processes whose command line names something under `home`, as that of a server on data there does."""
     listed = subprocess.run(["/bin/ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
     return [int(line.split()[0]) for line in listed.splitlines() if f"{home}/" in line]
 
