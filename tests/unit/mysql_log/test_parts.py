@@ -80,11 +80,19 @@ def test_a_damaged_table_map_is_malformed_or_another_one(at: int, noise: bytes) 
         return
 
 
-def test_a_key_with_a_column_but_no_length_of_its_prefix_is_malformed() -> None:
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        (b"\x09\x01\x00", "1 numbers are no pairs"),
+        (b"\x09\x02\x05\x00", r"a key of the columns \[5\] of 5"),
+        (b"\x08\x01\x05", r"a key of the columns \[5\] of 5"),
+    ],
+)
+def test_a_key_of_half_a_pair_or_of_no_column_of_the_table_is_malformed(key: bytes, told: str) -> None:
     key_field = MARIADB_MAP.rindex(b"\x08\x01\x00")
 
-    with pytest.raises(MalformedError, match="1 numbers are no pairs"):
-        parse_table_map(MARIADB_MAP[:key_field] + b"\x09\x01\x00", is_mariadb=True)
+    with pytest.raises(MalformedError, match=told):
+        parse_table_map(MARIADB_MAP[:key_field] + key, is_mariadb=True)
 
 
 def test_a_gtid_set_of_mariadb_has_the_newest_of_each_domain_in_order() -> None:

@@ -84,7 +84,7 @@ def parse_metadata(
         _signedness(fields[_SIGNEDNESS], types) if has_signs else (),
         _charsets(fields, [kind in texts for kind in kinds], (_DEFAULT_CHARSET, _COLUMN_CHARSET)),
         _labels(fields, kinds),
-        _key(fields) if names else None,
+        _key(fields, len(types)) if names else None,
     )
 
 
@@ -164,7 +164,12 @@ def _labels(fields: Mapping[int, bytes], kinds: Sequence[int]) -> tuple[tuple[st
     return tuple(labels)
 
 
-def _key(fields: Mapping[int, bytes]) -> tuple[int, ...]:
+def _key(fields: Mapping[int, bytes], columns: int) -> tuple[int, ...]:
     if _KEY_WITH_PREFIXES in fields:
-        return tuple(index for index, _ in _pairs(_lengths(fields[_KEY_WITH_PREFIXES])))
-    return tuple(_lengths(fields.get(_KEY)))
+        key = tuple(index for index, _ in _pairs(_lengths(fields[_KEY_WITH_PREFIXES])))
+    else:
+        key = tuple(_lengths(fields.get(_KEY)))
+    if any(index >= columns for index in key):
+        message = f"a key of the columns {list(key)} of {columns}"
+        raise MalformedError(message)
+    return key
