@@ -81,7 +81,8 @@ def put_back(connection: pymysql.Connection, dump: Dump) -> Mapping[TableId, str
         return _put_part_back(connection, dump)
     for (schema,) in ask(connection, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"):
         if schema not in SYSTEM_SCHEMAS:
-            ask(connection, f"DROP DATABASE {quote(schema)}")
+            # Whoever the tracker was taken from may be at the same still.
+            ask(connection, f"DROP DATABASE IF EXISTS {quote(schema)}")
     _EMPTIED.maybe_crash()
     for schema in dump.schemas:
         _make_schema(connection, "CREATE", schema)
