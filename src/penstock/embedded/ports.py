@@ -41,7 +41,11 @@ def choose_port(remembered_in: Path, wanted: int | None = None, host: str = LOOP
         message = f"port {port} on {host} is in use by another process"
         hint = f"end that process (`ss -ltnp 'sport = :{port}'` shows it) or give another port"
         raise UsageError(message, hint)
-    remembered_in.write_text(f"{port}\n")
+    if port != _remembered(remembered_in):
+        # Never half a file: others read it at any time, and a kill may come at any time.
+        part = remembered_in.with_name(f".{remembered_in.name}.part")
+        part.write_text(f"{port}\n")
+        part.replace(remembered_in)
     return port
 
 

@@ -60,6 +60,14 @@ def test_a_wanted_port_takes_the_place_of_the_remembered_one(tmp_path: Path) -> 
     assert choose_port(tmp_path / "port") == wanted
 
 
+def test_whoever_reads_a_port_while_another_is_written_gets_the_one_or_the_other(tmp_path: Path) -> None:
+    first = choose_port(tmp_path / "port")
+
+    with (tmp_path / "port").open() as file:
+        choose_port(tmp_path / "port", free_port())
+        assert int(file.read()) == first
+
+
 def test_a_port_in_use_is_named(tmp_path: Path, taken: int) -> None:
     with pytest.raises(UsageError, match=f"port {taken} on 127.0.0.1 is in use"):
         choose_port(tmp_path / "port", taken)
