@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import psycopg
 
+    from penstock.core.positions import Partitions
+
 _SYSTEM_SCHEMAS: Final = ("pg_catalog", "information_schema")
 
 _TABLES: Final = """
@@ -97,12 +99,13 @@ def read_table(connection: psycopg.Connection, oid: int) -> SourceTable | None:
     return next(iter(_with_columns(connection, rows)), None)
 
 
-def read_tables(connection: psycopg.Connection) -> Sequence[SourceTable]:
-    """Look up every table that keeps rows for good, partitions left out: their rows are their root's."""
-    which = (
-        "c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'"
-        " AND n.nspname <> ALL(%s) AND n.nspname !~ '^pg_toast'"
-    )
+def read_tables(connection: psycopg.Connection, partitions: Partitions) -> Sequence[SourceTable]:
+    """Look up every table that keeps rows for good. Raises psycopg.Error.
+
+    Partitions are left out, for their rows are their root's; with `many` partitioned tables are, which have no rows.
+    """
+    kinds = "c.relkind = 'r'" if partitions == "many" else "c.relkind IN ('r', 'p') AND NOT c.relispartition"
+    which = f"{kinds} AND c.relpersistence = 'p' AND n.nspname <> ALL(%s) AND n.nspname !~ '^pg_toast'"
     rows = connection.execute(_TABLES.format(which=which), (list(_SYSTEM_SCHEMAS),)).fetchall()
     return _with_columns(connection, rows)
 
