@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from tests.servers.postgres_source_case import source_database
 
+from penstock.adapters.postgres.source.catalog import read_tables
 from penstock.adapters.postgres.source.preflight import LogAccess, examine_source
 from penstock.adapters.postgres.source.publication import Publication, ensure_publication
 from penstock.core.errors import UnfitServerError, UsageError
+from penstock.core.postgres.partitions import have_changed, partitions_number
 from penstock.core.snapshots import SnapshotOptions, Status
+from penstock.wiring.catalog_watch import CatalogWatch
+from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.postgres_failover import take_new_slot
 from penstock.wiring.postgres_server import postgres_source
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from tests.servers.postgres_chain import PostgresChain
     from tests.servers.postgres_source_case import SourceDatabase
 
+    from penstock.core.postgres.partitions import Partition
     from penstock.dev.postgres import PostgresServer
 
 _MANY: Final = "    partitions: many"
@@ -32,12 +38,42 @@ _TABLES: Final = (
 )
 _LEAVES: Final = {"public.t_1", "public.t_2", "public.t_3"}
 _NAMES: Final = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1"
+_QUIET: Final = (
+    "CREATE TABLE t_3 PARTITION OF t FOR VALUES FROM (200) TO (300) PARTITION BY RANGE (id)",
+    "CREATE TABLE t_31 PARTITION OF t_3 FOR VALUES FROM (200) TO (250)",
+    "INSERT INTO t VALUES (201, 'e')",
+    "ALTER TABLE t_31 RENAME TO t_30",
+    "ALTER TABLE t ADD COLUMN w int DEFAULT 7",
+    "VACUUM FULL t_1",
+    "TRUNCATE t_1",
+)
+_TOLD: Final = (
+    "ALTER TABLE t DETACH PARTITION t_2",
+    "ALTER TABLE t ATTACH PARTITION t_2 FOR VALUES FROM (100) TO (200)",
+    "ALTER TABLE old ADD COLUMN w int; ALTER TABLE t ATTACH PARTITION old FOR VALUES FROM (300) TO (400)",
+    "ALTER TABLE t_3 DETACH PARTITION t_30",
+    "DROP TABLE t_1",
+)
 
 
 def _same(chain: PostgresChain, *tables: str) -> None:
     for table in tables:
         source, warehouse = chain.both(f"SELECT id, v FROM public.{table} ORDER BY id")
         assert (table, warehouse) == (table, source)
+
+
+def _notes(chain: PostgresChain) -> dict[str, str]:
+    """What a look at the catalog says of tables that the log does not."""
+    (source,) = chain.spec.sources
+    with closing(open_pipeline_state(chain.spec)) as state:
+        CatalogWatch(chain.spec, source).look(state)
+        return {row.table: row.hint for row in state.tables() if row.link == source.name and row.hint}
+
+
+def _partitions(source: SourceDatabase) -> tuple[Partition, ...]:
+    (root,) = [each.table for each in read_tables(source.connection, "one") if each.table.name == "t"]
+    assert root.partitions is not None
+    return root.partitions
 
 
 def _publication(chain: PostgresChain) -> str:
@@ -88,6 +124,21 @@ def test_the_publication_must_have_partitions_as_the_source_wants_them(
     (one,), (many,) = by_leaf["one"], by_root["many"]
     assert one == ("error", f"ALTER PUBLICATION {source.name} SET (publish_via_partition_root = true)")
     assert many == ("error", f"ALTER PUBLICATION {source.name} SET (publish_via_partition_root = false)")
+
+
+def test_the_catalog_tells_partitions_that_came_with_rows_or_went_from_those_that_were_made(
+    postgres: PostgresServer, fresh_name: str
+) -> None:
+    with source_database(postgres, fresh_name) as source:
+        source.execute(*_TABLES, "CREATE TABLE old (id int PRIMARY KEY, v text)")
+
+        def changed(statement: str) -> bool:
+            before = _partitions(source)
+            source.execute(statement)
+            return have_changed(partitions_number(before), _partitions(source))
+
+        assert [statement for statement in _QUIET if changed(statement)] == []
+        assert [statement for statement in _TOLD if not changed(statement)] == []
 
 
 @pytest.mark.nightly
@@ -166,4 +217,34 @@ def test_a_partition_that_left_the_publication_with_its_table_is_read_again(
     chain.carry()
 
     _same(chain, "t_1", "t_2")
+    assert chain.stopped() == {}
+
+
+@pytest.mark.nightly
+def test_a_table_whose_partitions_came_or_went_is_named_until_it_is_refreshed(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(
+        *_TABLES, "CREATE TABLE own (id int PRIMARY KEY, v text)", "INSERT INTO own VALUES (301, 'o')"
+    )
+    chain.carry()
+    chain.write("CREATE TABLE t_3 PARTITION OF t FOR VALUES FROM (200) TO (300)", "INSERT INTO t VALUES (201, 'e')")
+    chain.carry()
+    quiet = _notes(chain)
+    chain.write("ALTER TABLE t ATTACH PARTITION own FOR VALUES FROM (300) TO (400)", "DELETE FROM t WHERE id = 1")
+    chain.write("ALTER TABLE t ADD COLUMN w int", "INSERT INTO t VALUES (302, 'f', 1)")
+    chain.carry()
+    attached = _notes(chain)
+    ask_for_snapshots(chain.spec, ["public.t"], SnapshotOptions(full_refresh=True))
+    chain.carry()
+    _same(chain, "t")
+    refreshed = _notes(chain)
+    chain.write("DROP TABLE t_1")
+    gone = _notes(chain)
+
+    assert quiet == {}
+    assert "a partition of it was attached, detached or dropped" in attached["public.t"]
+    assert "it is a partition of public.t in the source now" in attached["public.own"]
+    assert list(refreshed) == ["public.own"]
+    assert "attached, detached or dropped" in gone["public.t"]
     assert chain.stopped() == {}

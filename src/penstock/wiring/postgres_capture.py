@@ -230,7 +230,8 @@ class PostgresCapture:
             types, tables = read_types(connection), read_tables(connection, spec.partitions)
         found = [narrowed(each, published.get(TableId(each.table.schema, each.table.name))) for each in tables]
         shapes = [table_schema(each.relation, each.table, types, None, spec.special_values) for each in found]
-        return unlogged_changes(known, shapes, published)
+        partitions = {each.table.oid: each.table.partitions for each in tables if each.table.partitions is not None}
+        return unlogged_changes(known, shapes, published, partitions)
 
     def log(self, source: SourceSpec) -> SourceLog:
         """See CaptureKind."""

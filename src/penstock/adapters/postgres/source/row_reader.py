@@ -94,7 +94,7 @@ class PostgresRowReader:
             if came_back(schema, now):
                 message = f"table {schema.table}: {CAME_BACK}"
                 raise UsageError(message, FULL_REFRESH)
-            if replace(now, published=schema.published) != schema:
+            if replace(now, published=schema.published, partitions=schema.partitions) != schema:
                 message = (
                     f"table {schema.table} is being altered: the source and its log do not agree about its columns"
                 )
