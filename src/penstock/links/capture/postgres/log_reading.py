@@ -183,11 +183,7 @@ class PostgresReading:
         """What nobody can tell who only reads the log."""
         reached = self._reached
         return replace(
-            position,
-            timeline=reached.timeline,
-            tables_from=reached.tables_from,
-            passed_by=reached.passed_by,
-            partitions=reached.partitions,
+            position, timeline=reached.timeline, tables_from=reached.tables_from, passed_by=reached.passed_by
         )
 
 
