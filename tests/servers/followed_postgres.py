@@ -109,7 +109,7 @@ class FollowedPostgres:
     def check(self) -> None:
         """Hold what is not stopped, and still there, against the source: a copy by COPY, and what the driver reads."""
         types = read_types(self.source.connection)
-        for found in read_tables(self.source.connection):
+        for found in read_tables(self.source.connection, "one"):
             table = TableId(found.table.schema, found.table.name)
             if str(table) in self.stopped:
                 continue

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -102,6 +104,18 @@ class PostgresChain:
     def stopped(self) -> dict[str, str]:
         """The tables that the capture carries no longer, and why."""
         return {table: why.error for table, why in self._record().stopped.items()}
+
+    def failover(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Type `penstock failover`."""
+        command = [sys.executable, "-m", "penstock", "failover", str(self.file), self.spec.sources[0].name, *arguments]
+        environment = {**os.environ, "POSTGRES_CHAIN_PASSWORD": PASSWORD}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+    def moved_to(self, server: PostgresServer) -> PostgresChain:
+        """Write another server into the pipeline's file."""
+        old = self.file.read_text()
+        self.file.write_text(old.replace(f"port: {self.server.port}", f"port: {server.port}"))
+        return replace(self, server=server)
 
     def _record(self) -> CaptureRecord:
         spec = self.spec

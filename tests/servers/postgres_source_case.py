@@ -12,7 +12,7 @@ import psycopg
 from penstock.adapters.postgres.connection import PostgresServer as Login
 from penstock.adapters.postgres.source.identity import read_head
 from penstock.adapters.postgres.source.initial_snapshot import open_initial_snapshot
-from penstock.adapters.postgres.source.publication import ensure_publication
+from penstock.adapters.postgres.source.publication import Publication, ensure_publication
 from penstock.adapters.postgres.source.slot import drop_slot
 from penstock.adapters.postgres.source.stream import WalStream, open_stream
 
@@ -57,12 +57,12 @@ class SourceDatabase:
 
     def publish(self) -> None:
         """Make the publication."""
-        ensure_publication(self.connection, self.name)
+        ensure_publication(self.connection, Publication(self.name))
 
     @contextmanager
     def copy(self) -> Iterator[PostgresInitialSnapshot]:
         """Make the slot, and read the tables."""
-        with open_initial_snapshot(self.login, self.name, self.name, lambda _: True, "stop") as copy:
+        with open_initial_snapshot(self.login, self.name, Publication(self.name), lambda _: True, "stop") as copy:
             yield copy
 
     def stream(self, position: WalPosition) -> WalStream:

@@ -12,6 +12,7 @@ from tests.servers.source_log import address
 from penstock.adapters.mysql.audited import AuditedMysql
 from penstock.adapters.postgres.connection import PostgresServer as Login
 from penstock.adapters.postgres.source.audited import AuditedPostgresSource
+from penstock.adapters.postgres.source.publication import Publication
 from penstock.core.audit.partition_size import PARTITION_ROWS, partition_size
 from penstock.core.tables import TableId
 
@@ -69,7 +70,7 @@ def test_wide_rows_of_postgres_make_small_partitions_where_they_are_out_of_line_
     server = place.postgres
     login = Login(server.host, server.port, server.database, server.user, server.password, {})
 
-    with closing(AuditedPostgresSource(login, "none", "stop")) as audited:
+    with closing(AuditedPostgresSource(login, Publication("none"), "stop")) as audited:
         found = {name: audited.row_bytes(TableId(place.name, name)) for name in ("wide", "narrow", "empty")}
 
     assert WIDE < found["wide"] < 4 * WIDE

@@ -18,6 +18,7 @@ from tests.servers.postgres_chain import PostgresChain, making_chains
 
 from penstock.adapters.postgres.connection import PostgresServer as Login
 from penstock.adapters.postgres.source.audited import AuditedPostgresSource, AwaitedStandby
+from penstock.adapters.postgres.source.publication import Publication
 from penstock.config.audits import AuditReplicaSpec, AuditSpec
 from penstock.core.errors import UnavailableError
 from penstock.dev.postgres import find_programs, start_postgres
@@ -65,7 +66,7 @@ class Standing:
     def opened(self) -> AuditedPostgresSource:
         """What an audit reads the standby by."""
         ends = [self._login(server) for server in (self.chain.server, self.standby)]
-        return AuditedPostgresSource(ends[0], "none", "stop", AwaitedStandby(ends[1], 20.0))
+        return AuditedPostgresSource(ends[0], Publication("none"), "stop", AwaitedStandby(ends[1], 20.0))
 
     def _login(self, server: PostgresServer) -> Login:
         return Login(server.host, server.port, self.chain.name, server.user, server.password, {})

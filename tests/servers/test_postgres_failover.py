@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
-import subprocess
-import sys
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.copied_postgres import copy_as_standby
 from tests.servers.forked import run_forked
 from tests.servers.postgres_chain import PostgresChain, making_chains
 
@@ -20,7 +16,7 @@ from penstock.adapters.postgres.source.slot import drop_slot
 from penstock.config.load import load
 from penstock.core.errors import LogPurgedError, UnfitServerError
 from penstock.core.snapshots import Status
-from penstock.dev.postgres import PASSWORD, start_postgres
+from penstock.dev.postgres import start_postgres
 from penstock.wiring.postgres_failover import follow_slot, take_new_slot
 from penstock.wiring.postgres_server import postgres_source, source_server
 from penstock.wiring.snapshots import read_snapshots
@@ -110,15 +106,7 @@ def test_a_slot_of_another_program_is_left_alone(make_postgres: Callable[..., Po
 def _promoted(first: PostgresServer, home: Path, *, has_slots: bool) -> Iterator[PostgresServer]:
     """Stop a server, and promote a copy of it, as a standby that had received everything."""
     first.stop()
-    shutil.copytree(first.home, home, symlinks=True)
-    (home / "port").unlink()
-    owner = (first.home / "data/PG_VERSION").stat()
-    if not has_slots:
-        shutil.rmtree(home / "data/pg_replslot")
-        (home / "data/pg_replslot").mkdir(mode=0o700)
-    (home / "data/standby.signal").touch()
-    for path in [home / "data", *(home / "data").rglob("*")]:
-        os.chown(path, owner.st_uid, owner.st_gid)
+    copy_as_standby(first, home, has_slots=has_slots)
     second = start_postgres(home)
     try:
         with PostgresChain(home, second.database, second).connect() as connection:
@@ -126,18 +114,6 @@ def _promoted(first: PostgresServer, home: Path, *, has_slots: bool) -> Iterator
         yield second
     finally:
         second.stop()
-
-
-def _penstock(chain: PostgresChain, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "penstock", "failover", str(chain.file), _source(chain), *arguments]
-    environment = {**os.environ, "POSTGRES_CHAIN_PASSWORD": PASSWORD}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-
-
-def _move(chain: PostgresChain, server: PostgresServer) -> PostgresChain:
-    old = chain.file.read_text()
-    chain.file.write_text(old.replace(f"port: {chain.server.port}", f"port: {server.port}"))
-    return replace(chain, server=server)
 
 
 @pytest.mark.nightly
@@ -154,10 +130,10 @@ def test_a_promoted_standby_is_followed_with_its_slot_and_without_one_by_snapsho
         second = opened.enter_context(_promoted(first, tmp_path / "second", has_slots=has_slots))
         to = f"127.0.0.1:{second.port}"
 
-        looked = _penstock(chain, "--to", to)
-        done = looked if has_slots else _penstock(chain, "--to", to, "--new-slot")
-        as_json = _penstock(chain, "--to", to, "--json") if has_slots else None
-        moved = _move(chain, second)
+        looked = chain.failover("--to", to)
+        done = looked if has_slots else chain.failover("--to", to, "--new-slot")
+        as_json = chain.failover("--to", to, "--json") if has_slots else None
+        moved = chain.moved_to(second)
         moved.write("INSERT INTO t VALUES (4, 'on the new primary')", "UPDATE t SET v = 'B' WHERE id = 2")
         moved.carry()
 

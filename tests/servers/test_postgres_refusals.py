@@ -13,7 +13,7 @@ from tests.servers.postgres_source_case import SourceDatabase, source_database
 from penstock.adapters.postgres.source.connection import connect, connect_to_log
 from penstock.adapters.postgres.source.initial_snapshot import open_initial_snapshot
 from penstock.adapters.postgres.source.preflight import LogAccess, examine_source, require_fit
-from penstock.adapters.postgres.source.publication import ensure_publication
+from penstock.adapters.postgres.source.publication import Publication, ensure_publication
 from penstock.adapters.postgres.source.slot import FAILOVER_SINCE, create_slot, ensure_failover, read_slot, require_slot
 from penstock.core.errors import LogPurgedError, TableStoppedError, UnavailableError, UnfitServerError
 from penstock.core.tables import TableId
@@ -55,7 +55,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]
 
 def examined(login: Login, *, is_failover: bool = False) -> dict[str, Finding]:
     """What `check` finds, the last of each subject."""
-    access = LogAccess(login, login.database, login.database, is_failover)
+    access = LogAccess(login, login.database, Publication(login.database), is_failover)
     with closing(connect(login)) as connection:
         return {each.subject: each for each in examine_source(connection, access, lambda _: True)}
 
@@ -63,7 +63,7 @@ def examined(login: Login, *, is_failover: bool = False) -> dict[str, Finding]:
 def fit(login: Login, *, is_failover: bool = False) -> None:
     """What a start asks."""
     with closing(connect(login)) as connection:
-        require_fit(connection, LogAccess(login, login.database, login.database, is_failover))
+        require_fit(connection, LogAccess(login, login.database, Publication(login.database), is_failover))
 
 
 def test_who_may_not_replicate_is_told_the_servers_own_answer(modest: Login) -> None:
@@ -107,7 +107,7 @@ def test_a_table_of_which_row_level_security_may_hide_rows_is_not_copied_but_sai
     hint = f"ALTER ROLE {modest.user} BYPASSRLS"
 
     found = examined(modest)["grants"]
-    with open_initial_snapshot(modest, source.name, source.name, lambda _: True, "stop") as copied:
+    with open_initial_snapshot(modest, source.name, Publication(source.name), lambda _: True, "stop") as copied:
         seen = list(copied.rows(TableId("public", "seen"), 10))
         with pytest.raises(TableStoppedError, match="row level security may hide rows of it") as refused:
             list(copied.rows(TableId("public", "t"), 10))
@@ -123,7 +123,7 @@ def test_a_table_of_which_row_level_security_may_hide_rows_is_not_copied_but_sai
 def test_who_may_make_no_publication_of_all_tables_is_told_so_before_the_first_start(modest: Login) -> None:
     name = modest.database
     with pytest.raises(UnfitServerError, match=f"no publication {name}") as refused, closing(connect(modest)) as made:
-        ensure_publication(made, name)
+        ensure_publication(made, Publication(name))
 
     found = examined(modest)[f"publication {name}"]
 

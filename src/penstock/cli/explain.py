@@ -84,6 +84,8 @@ def _explain_source(spec: PipelineSpec, source: SourceSpec) -> Iterator[str]:
         yield f"  login    {source.user}, with the password in {source.password_env}"
         yield f"  tls      {source.tls.meaning if source.tls else 'only if the server offers it'}"
         yield f"  tables   {source.patterns}"
+        if source.partitions == "many":
+            yield "  parts    each partition is a table of its own"
         yield "  start    with an initial snapshot of them"
         yield f"  log      slot {source.slot_name}, publication {source.publication_name}: made if they are missing"
         return

@@ -119,7 +119,9 @@ def slot_lines(done: SlotFound, address: str, *, file: str, is_in_file: bool) ->
         lines.append(f"  read again    {len(done.read_again)} table(s), when the pipeline runs")
     lines += [f"  note          {note}" for note in done.notes]
     if done.left:
-        lines.append(f"  left out      {', '.join(done.left)}: without a primary key, so no snapshot of them is taken")
+        lines.append(
+            f"  left out      {', '.join(done.left)}: without a primary key, or not in the source; they stay stopped"
+        )
     if not is_in_file:
         lines.append(f"Now write {address} into {file}, as host and port of {done.source}.")
     return [*lines, f"To go on: penstock run {file}"]

@@ -20,6 +20,7 @@ from penstock.config.spec import (
 )
 from penstock.core.changes import MessageFormat  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
+from penstock.core.positions import Partitions  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.postgres.types import SpecialValues  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.system_schemas import POSTGRES as SYSTEM_SCHEMAS
 
@@ -35,6 +36,7 @@ class PostgresSourceSpec(Spec):
     The first start copies them. `slot` and `publication` are made if they are
     missing; without names of their own they are called after pipeline and source.
     Without `tls` the connection is encrypted only if the server offers it.
+    With `partitions: many` each partition is a table of its own, and a partitioned table is none.
     With `failover` standbys that synchronize slots keep ours too (PostgreSQL 17 and later).
     `special_values` says what becomes of NaN in a NUMERIC with limits, and of dates
     and times that are infinite or outside of the years 1 to 9999. A publication of
@@ -61,6 +63,7 @@ class PostgresSourceSpec(Spec):
     large_values: LargeValues = "stop"
     slot: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,63}$")] | None = None
     publication: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")] | None = None
+    partitions: Partitions = "one"
     failover: Annotated[bool, Field(strict=True)] = False
     special_values: SpecialValues = "stop"
     snapshot: Literal["initial", "never", "when-needed"] = "initial"

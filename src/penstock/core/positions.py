@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from penstock.core.errors import PositionError
 
@@ -15,6 +15,9 @@ Order: TypeAlias = tuple[int, int, int]
 
 A log without files has its places' upper 32 bits as the number: see `WalPosition`.
 """
+
+Partitions: TypeAlias = Literal["one", "many"]
+"""Whether a partitioned table of PostgreSQL is read as one table, or each of its partitions as a table of its own."""
 
 FILE_BITS: Final = 32
 """How many bits of an order's first number are the file's; above them is the timeline."""
@@ -203,7 +206,8 @@ class WalPosition:
     those of them that had rows which nobody wanted. `timeline` counts
     servers that do not continue each other's log. `server_timeline` is the server's own timeline
     (TimeLineID) in which `lsn` was read, 0 where that is not known: a promoted standby
-    begins another one; two positions are equal without it.
+    begins another one; two positions are equal without it. `partitions` is how partitioned
+    tables were read up to here.
     """
 
     lsn: int
@@ -212,6 +216,7 @@ class WalPosition:
     timeline: int = 0
     passed_by: tuple[int, ...] = ()
     server_timeline: int = field(default=0, compare=False)
+    partitions: Partitions = "one"
 
     @property
     def file(self) -> str:
@@ -250,6 +255,8 @@ class WalPosition:
             mapping["passed_by"] = list(self.passed_by)
         if self.server_timeline:
             mapping["server_timeline"] = self.server_timeline
+        if self.partitions != "one":
+            mapping["partitions"] = self.partitions
         return {**mapping, "era": self.timeline} if self.timeline else mapping
 
     @classmethod
@@ -262,6 +269,7 @@ class WalPosition:
             timeline=int(str(mapping.get("era", 0))),
             passed_by=tuple(passed_by) if isinstance(passed_by := mapping.get("passed_by"), list) else (),
             server_timeline=int(str(mapping.get("server_timeline", 0))),
+            partitions=_partitions(mapping.get("partitions", "one")),
         )
 
     def passing_by(self, oid: int) -> WalPosition:
@@ -289,6 +297,14 @@ class WalPosition:
 
 Position: TypeAlias = BinlogPosition | WalPosition
 """A place in a source's log. Those of two kinds are never of one log."""
+
+
+def _partitions(text: object) -> Partitions:
+    found: Sequence[Partitions] = [each for each in get_args(Partitions) if each == text]
+    if not found:
+        message = f"{text!r} is no way to read partitions"
+        raise ValueError(message)
+    return found[0]
 
 
 def parse_lsn(text: str) -> int:

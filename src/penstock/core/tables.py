@@ -248,6 +248,7 @@ class TableSchema:
     `partial_rows`: a row image may lack columns outside the key, as configured.
     `number` is the source's own for the table, as a column's. `published` is another one if the table left
     the log's publication and came back, or is published otherwise: 0 where that cannot be, or is not known.
+    `partitions` says which partitions it had when its rows were read (core/postgres/partitions.py), 0 for none.
     """
 
     table: TableId
@@ -257,6 +258,7 @@ class TableSchema:
     partial_rows: bool = False
     number: int = 0
     published: int = 0
+    partitions: int = 0
 
     @property
     def image_columns(self) -> tuple[Column, ...]:

@@ -33,8 +33,13 @@ from penstock.links.capture.postgres.registered_catalog import RegisteredCatalog
 from penstock.links.capture.postgres.replay import RelationReplay
 from penstock.links.capture.refreshers import carried_now, never_told_of
 from penstock.ports.tracker import AllLogged
-from penstock.wiring.postgres_checks import examine_postgres, read_postgres_status, require_fit_postgres
-from penstock.wiring.postgres_server import log_access, postgres_source, source_server
+from penstock.wiring.postgres_checks import (
+    examine_postgres,
+    read_postgres_status,
+    require_fit_postgres,
+    require_same_partitions,
+)
+from penstock.wiring.postgres_server import log_access, postgres_source, source_publication, source_server
 from penstock.wiring.refreshing import open_refreshers, readers_at_once
 
 if TYPE_CHECKING:
@@ -77,7 +82,8 @@ class PostgresLook:
     def require_reached(self, position: Position) -> None:
         """Hold the slot against the position, and see that the publication is still whole."""
         source = postgres_source(self.spec.source)
-        require_whole_publication(self.connection, source.publication_name)
+        require_same_partitions(source, wal_position(position))
+        require_whole_publication(self.connection, source_publication(source))
         require_slot(source_server(source), source.slot_name, wal_position(position), for_good=True)
         if source.failover:
             ensure_failover(source_server(source), source.slot_name)
@@ -105,7 +111,7 @@ class PostgresCapture:
     def snapshot(self, spec: CaptureSpec, *, again: bool) -> Iterator[InitialSnapshot]:
         """See CaptureKind."""
         source = postgres_source(spec.source)
-        server, slot, publication = source_server(source), source.slot_name, source.publication_name
+        server, slot, publication = source_server(source), source.slot_name, source_publication(source)
         with connected(server) as connection:
             if not again and read_slot(connection, slot) is not None:
                 message = f"{server} has a replication slot {slot}, and this pipeline has not made it"
@@ -180,7 +186,7 @@ class PostgresCapture:
 
     def _rows(self, source: SourceSpec, committed: Callable[[], Sequence[int]]) -> PostgresRowReader:
         spec = postgres_source(source)
-        return PostgresRowReader(source_server(spec), spec.publication_name, spec.special_values, committed)
+        return PostgresRowReader(source_server(spec), source_publication(spec), spec.special_values, committed)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""
@@ -202,10 +208,10 @@ class PostgresCapture:
 
     def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:
         """See CaptureKind."""
-        special = postgres_source(source).special_values
+        spec = postgres_source(source)
         with connected(source_server(source)) as connection:
-            types, found = read_types(connection), read_tables(connection)
-        shapes = [table_schema(each.relation, each.table, types, None, special) for each in found]
+            types, found = read_types(connection), read_tables(connection, spec.partitions)
+        shapes = [table_schema(each.relation, each.table, types, None, spec.special_values) for each in found]
         return {shape.table: shape for shape in shapes}
 
     def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
@@ -221,10 +227,11 @@ class PostgresCapture:
         known = told()
         with connected(source_server(spec)) as connection:
             published = read_published(connection, spec.publication_name)
-            types, tables = read_types(connection), read_tables(connection)
+            types, tables = read_types(connection), read_tables(connection, spec.partitions)
         found = [narrowed(each, published.get(TableId(each.table.schema, each.table.name))) for each in tables]
         shapes = [table_schema(each.relation, each.table, types, None, spec.special_values) for each in found]
-        return unlogged_changes(known, shapes, published)
+        partitions = {each.table.oid: each.table.partitions for each in tables if each.table.partitions is not None}
+        return unlogged_changes(known, shapes, published, partitions)
 
     def log(self, source: SourceSpec) -> SourceLog:
         """See CaptureKind."""
@@ -237,7 +244,7 @@ class PostgresCapture:
         if audit.replica is not None:
             standby = replace(server, host=audit.replica.host, port=audit.replica.port or server.port)
             replica = AwaitedStandby(standby, audit.wait_seconds)
-        return AuditedPostgresSource(server, spec.publication_name, spec.special_values, replica)
+        return AuditedPostgresSource(server, source_publication(spec), spec.special_values, replica)
 
 
 class PostgresLog:

@@ -9,8 +9,9 @@ import psycopg
 from penstock.adapters.postgres.source.connection import connected, explain
 from penstock.adapters.postgres.source.identity import read_head
 from penstock.adapters.postgres.source.preflight import examine_source, require_fit
+from penstock.adapters.postgres.source.publication import Publication
 from penstock.adapters.postgres.source.slot import read_slot, require_slot
-from penstock.core.errors import LogError, PenstockError, PositionError, UnfitServerError
+from penstock.core.errors import NEW_SLOT, LogError, PenstockError, PositionError, UnfitServerError, UsageError
 from penstock.core.findings import Finding
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.retention import Retention
@@ -35,6 +36,22 @@ def require_fit_postgres(source: PostgresSourceSpec) -> None:
     """Raise UnfitServerError, with everything that is wrong, unless the server can be captured."""
     with connected(source_server(source)) as connection:
         require_fit(connection, log_access(source))
+
+
+def require_same_partitions(source: PostgresSourceSpec, position: WalPosition) -> None:
+    """Raise UsageError if partitioned tables were read otherwise up to `position`: rows would be missing."""
+    if source.partitions == position.partitions:
+        return
+    option = Publication(source.publication_name, source.partitions).option
+    message = (
+        f"the source {source.name} has `partitions: {source.partitions}`, and was read with "
+        f"`partitions: {position.partitions}` up to {position}"
+    )
+    hint = (
+        f"write `partitions: {position.partitions}` to go on as before; or type ALTER PUBLICATION "
+        f"{source.publication_name} SET ({option}), then {NEW_SLOT}"
+    )
+    raise UsageError(message, hint)
 
 
 def examine_postgres(source: PostgresSourceSpec) -> Iterator[Finding]:

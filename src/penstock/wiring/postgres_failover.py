@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.adapters.postgres.source.catalog import read_next_oid
+from penstock.adapters.postgres.source.catalog import read_next_oid, read_tables
 from penstock.adapters.postgres.source.connection import connect_to_log, connected, explained
 from penstock.adapters.postgres.source.identity import read_identity
 from penstock.adapters.postgres.source.preflight import require_fit
@@ -24,22 +24,23 @@ from penstock.core.errors import NEW_SLOT, LogError, UnfitServerError
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.publication import StoppedTable
 from penstock.core.snapshots import SnapshotOptions, Status
+from penstock.core.tables import TableId
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.capture import open_parts
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.new_timeline import read_standing, require_transactions, resume_at, timeline_message
 from penstock.wiring.open import failovers_topic, open_publisher, open_snapshot_list, open_topic_log
-from penstock.wiring.postgres_server import log_access, postgres_source, source_server
+from penstock.wiring.postgres_checks import require_same_partitions
+from penstock.wiring.postgres_server import log_access, postgres_source, source_publication, source_server
 from penstock.wiring.refreshing import new_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.config.postgres_source import PostgresSourceSpec
     from penstock.config.specs import PipelineSpec
     from penstock.core.publication import CaptureRecord
-    from penstock.core.tables import TableId
     from penstock.links.capture.open_capture import CaptureParts, OpenCapture
 
 
@@ -55,8 +56,8 @@ _NO_TABLE: Final = 1 << 32
 class SlotFound:
     """Where a source is read on, and with which slot, on the server `server` of the timeline `server_timeline`.
 
-    With a new slot, `read_again` are the tables whose rows are read again, and
-    `left` those that stay stopped, for they have no primary key. Else both are empty, and nothing was changed.
+    With a new slot, `read_again` are the tables whose rows are read again, and `left` those that stay stopped, for
+    they have no primary key or are no tables of the source now. Else both are empty, and nothing was changed.
     """
 
     source: str
@@ -91,11 +92,12 @@ def follow_slot(spec: PipelineSpec, source_name: str) -> SlotFound:
             message, f"let --to lead to a standby of that one, which was promoted; if there is none, {NEW_SLOT}"
         )
     with connected(server) as connection:
-        require_whole_publication(connection, source.publication_name)
+        require_whole_publication(connection, source_publication(source))
+    require_same_partitions(source, before)
     require_slot(server, source.slot_name, before)
     with closing(connect_to_log(server)) as log, explained(server):
         timeline = require_same_log(server, log, before)
-    after = WalPosition(before.lsn, before.rows_from, server_timeline=timeline)
+    after = WalPosition(before.lsn, before.rows_from, server_timeline=timeline, partitions=before.partitions)
     return SlotFound(source_name, source.slot_name, False, before, after, record.server, identity)  # noqa: FBT003
 
 
@@ -118,7 +120,7 @@ def take_new_slot(spec: PipelineSpec, source_name: str) -> SlotFound:
         parts = opened.enter_context(closing(open_parts(capture, publisher, log)))
         publisher.create_topics([failovers_topic(spec)])
         open_capture = resume_at(capture, parts, before)
-        keyed, keyless = _carried(parts)
+        keyed, keyless = _carried(parts, _tables(source, server))
         _make_room(source, server)
         _ask_again(spec, source_name, keyed)
         _stop_all(open_capture, before)
@@ -148,6 +150,11 @@ def _look(source: PostgresSourceSpec, server: PostgresServer) -> str:
         return read_identity(connection)
 
 
+def _tables(source: PostgresSourceSpec, server: PostgresServer) -> set[TableId]:
+    with connected(server) as connection:
+        return {TableId(t.table.schema, t.table.name) for t in read_tables(connection, source.partitions)}
+
+
 def _make_room(source: PostgresSourceSpec, server: PostgresServer) -> None:
     """Make the publication if it is missing, and drop a slot of ours."""
     with connected(server) as connection:
@@ -155,7 +162,7 @@ def _make_room(source: PostgresSourceSpec, server: PostgresServer) -> None:
         if found is not None and is_foreign(found, server.database):
             message = f"the replication slot {source.slot_name} of {server} is another program's"
             raise UnfitServerError(message, ANOTHER_SLOT)
-        ensure_publication(connection, source.publication_name)
+        ensure_publication(connection, source_publication(source))
     drop_slot(server, source.slot_name)
 
 
@@ -168,15 +175,25 @@ def _make_slot(source: PostgresSourceSpec, server: PostgresServer, before: WalPo
     with connected(server) as connection:
         # Of a table that is made until now the log may lack rows: it counts as older.
         tables_from = read_next_oid(connection)
-    return WalPosition(lsn, tables_from=tables_from, timeline=before.timeline + 1, server_timeline=timeline)
+    return WalPosition(
+        lsn,
+        tables_from=tables_from,
+        timeline=before.timeline + 1,
+        server_timeline=timeline,
+        partitions=source.partitions,
+    )
 
 
-def _carried(parts: CaptureParts) -> tuple[Sequence[TableId], Sequence[TableId]]:
-    """The tables that `tables` matches, carried or stopped, with and without a primary key."""
+def _carried(parts: CaptureParts, there: Container[TableId]) -> tuple[Sequence[TableId], Sequence[TableId]]:
+    """The tables that `tables` matches, carried or stopped: those that can be read again, and those that cannot.
+
+    A table can if it has a primary key, and is among those that the source has.
+    """
     catalog = parts.table_catalog
     tables = [each.table for each in catalog.announced() if catalog.wanted(each.table)]
-    keyed = [table for table in tables if (schema := catalog.announced_schema(table)) is not None and schema.key]
-    return keyed, [table for table in tables if table not in keyed]
+    shapes = {table: catalog.announced_schema(table) for table in tables if table in there}
+    readable = [table for table, schema in shapes.items() if schema is not None and schema.key]
+    return readable, [table for table in tables if table not in readable]
 
 
 def _ask_again(spec: PipelineSpec, source_name: str, tables: Sequence[TableId]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.postgres.connection import PostgresServer
 from penstock.adapters.postgres.source.preflight import LogAccess
+from penstock.adapters.postgres.source.publication import Publication
 from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.secrets import secret
 from penstock.wiring.sink_kinds.postgres import libpq_tls
@@ -29,7 +30,13 @@ def source_server(source: SourceSpec) -> PostgresServer:
     return PostgresServer(spec.host, spec.port, spec.database, spec.user, secret(spec.password_env), tls)
 
 
+def source_publication(source: SourceSpec) -> Publication:
+    """The publication that is read, as the source wants it."""
+    spec = postgres_source(source)
+    return Publication(spec.publication_name, spec.partitions)
+
+
 def log_access(source: SourceSpec) -> LogAccess:
     """How the source's log is read."""
     spec = postgres_source(source)
-    return LogAccess(source_server(source), spec.slot_name, spec.publication_name, spec.failover)
+    return LogAccess(source_server(source), spec.slot_name, source_publication(spec), spec.failover)

@@ -25,7 +25,14 @@ from penstock.core.publication import CaptureRecord
 lsns = st.integers(0, 2**64 - 1)
 oids = st.integers(0, 2**32 - 1)
 passed_by = st.lists(oids, unique=True, max_size=5).map(tuple)
-wal_positions = st.builds(WalPosition, lsns, *[st.integers(0, 2**31 - 1)] * 2, st.integers(0, 9), passed_by)
+wal_positions = st.builds(
+    WalPosition,
+    lsns,
+    *[st.integers(0, 2**31 - 1)] * 2,
+    st.integers(0, 9),
+    passed_by,
+    partitions=st.sampled_from(["one", "many"]),
+)
 
 RECORD_ON_DISK = {
     "file": "mysql-bin.000017",

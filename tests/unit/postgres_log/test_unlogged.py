@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penstock.core.postgres.partitions import Partition, partitions_number
 from penstock.core.postgres.unlogged import unlogged_changes
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 
@@ -16,7 +17,7 @@ _TABLE = TableSchema(TableId("public", "t"), _COLUMNS, ("id",), partial_rows=Tru
 
 
 def _note(*found: TableSchema) -> str:
-    return unlogged_changes([_TABLE], found, [each.table for each in found]).get(_TABLE.table, "")
+    return unlogged_changes([_TABLE], found, [each.table for each in found], {}).get(_TABLE.table, "")
 
 
 def test_a_table_as_it_was_told_of_is_no_news() -> None:
@@ -33,17 +34,40 @@ def test_a_table_that_has_another_name_is_named_with_it() -> None:
 
 
 def test_a_table_that_the_publication_has_no_more_is_named() -> None:
-    assert "publication has it no more" in unlogged_changes([_TABLE], [_TABLE], [])[_TABLE.table]
+    assert "publication has it no more" in unlogged_changes([_TABLE], [_TABLE], [], {})[_TABLE.table]
 
 
 def test_a_table_that_came_back_to_the_publication_is_named_with_what_to_type() -> None:
     told, now = replace(_TABLE, published=17), replace(_TABLE, published=19)
 
-    note = unlogged_changes([told], [now], [told.table])[told.table]
+    note = unlogged_changes([told], [now], [told.table], {})[told.table]
 
     assert "came back" in note
     assert "penstock snapshot FILE TABLE --full-refresh" in note
-    assert unlogged_changes([told], [told], [told.table]) == {}
+    assert unlogged_changes([told], [told], [told.table], {}) == {}
+
+
+def test_a_table_whose_partitions_came_or_went_is_named_until_its_rows_are_read_again() -> None:
+    made, attached = Partition(16500, 700, is_made_as_one=True), Partition(16390, 701, is_made_as_one=False)
+    told = replace(_TABLE, partitions=partitions_number([made]))
+
+    def note(*partitions: Partition) -> str:
+        return unlogged_changes([told], [told], [told.table], {told.number: partitions}).get(told.table, "")
+
+    assert "attached, detached or dropped" in note(made, attached)
+    assert "penstock snapshot FILE TABLE --full-refresh" in note()
+    assert note(made, replace(made, oid=16600)) == ""
+    assert unlogged_changes([_TABLE], [_TABLE], [_TABLE.table], {_TABLE.number: [attached]}) == {}
+
+
+def test_a_table_that_became_a_partition_is_named_with_its_root() -> None:
+    root = replace(_TABLE, table=TableId("public", "whole"), number=16300)
+    parts = {root.number: [Partition(_TABLE.number, 700, is_made_as_one=False)]}
+
+    note = unlogged_changes([_TABLE], [root], [root.table], parts)[_TABLE.table]
+
+    assert "is a partition of public.whole" in note
+    assert "penstock snapshot FILE public.whole --full-refresh" in note
 
 
 def test_columns_that_were_changed_are_named() -> None:

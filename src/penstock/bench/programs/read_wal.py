@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> None:
 
 def _open_catalog(server: PostgresServer, table: TableId, publication: str) -> tuple[RegisteredCatalog, TableCatalog]:
     with closing(connect(server)) as connection:
-        types, found = read_types(connection), read_tables(connection)
+        types, found = read_types(connection), read_tables(connection, "one")
     shapes = [table_schema(each.relation, each.table, types, None, "stop") for each in found]
     catalog = RegisteredCatalog(PostgresRelations(server, publication), "stop")
     table_catalog = known_table_catalog(catalog, {shape.table: shape for shape in shapes if shape.table == table})

@@ -19,6 +19,7 @@ BEFORE_LACKS: Final = "before_lacks"
 AFTER_LACKS: Final = "after_lacks"
 _NUMBER: Final = "penstock.number"
 _PUBLISHED: Final = "penstock.published"
+_PARTITIONS: Final = "penstock.partitions"
 _SOURCE_FIELDS: Sequence[tuple[str, JsonValue]] = (
     ("version", "string"),
     ("connector", "string"),
@@ -82,6 +83,7 @@ def table_schema(value_schema_json: str) -> TableSchema:
         row.flag("penstock.partial_rows"),
         _number_of(row),
         _number_of(row, _PUBLISHED),
+        _number_of(row, _PARTITIONS),
     )
 
 
@@ -109,6 +111,7 @@ def _row_record(schema: TableSchema) -> JsonValue:
         **({"penstock.partial_rows": True} if schema.partial_rows else {}),
         **_number(schema.number),
         **_number(schema.published, _PUBLISHED),
+        **_number(schema.partitions, _PARTITIONS),
         "fields": [_row_field(*each) for each in zip(schema.columns, schema.image_columns, strict=True)],
     }
 

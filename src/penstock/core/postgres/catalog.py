@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.core.postgres.partitions import Partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class CatalogTable:
     """A table by its OID; `key` is its primary key, in key order, empty without one.
 
     `published` is the number of its place in the publication, 0 where that stays as long as the publication,
-    None while it has none.
+    None while it has none. `partitions` are those of a partitioned table, None for other tables.
     """
 
     oid: int
@@ -36,3 +40,4 @@ class CatalogTable:
     key: tuple[str, ...] = ()
     comment: str = ""
     published: int | None = 0
+    partitions: tuple[Partition, ...] | None = None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.postgres.bad_values import BadValueError
 from penstock.core.postgres.catalog import CatalogColumn
+from penstock.core.postgres.partitions import partitions_number
 from penstock.core.postgres.types import column_type, declaration, find_type
 from penstock.core.postgres.values import value_reader
 from penstock.core.tables import BytesType, Column, IntegerType, PrintedType, TableId, TableSchema, TimestampType
@@ -71,6 +72,7 @@ def table_schema(
         partial_rows=bool(key),
         number=relation.oid,
         published=_published(catalog, known),
+        partitions=_partitions(catalog, known),
     )
 
 
@@ -81,6 +83,13 @@ def _published(catalog: CatalogTable | None, known: TableSchema | None) -> int:
     """
     now = catalog.published if catalog else None
     return now if now is not None else known.published if known else HAS_LEFT
+
+
+def _partitions(catalog: CatalogTable | None, known: TableSchema | None) -> int:
+    """Return the number of the partitions with which the table began: they stay until its rows are read again."""
+    if known is not None and known.partitions:
+        return known.partitions
+    return 0 if catalog is None or catalog.partitions is None else partitions_number(catalog.partitions)
 
 
 def _default_of_added(found: CatalogColumn | None, read: Reader, carried: ColumnType) -> tuple[str | None, bool]:

@@ -2,32 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import FULL_REFRESH, READ_AGAIN
 from penstock.core.postgres.evolution import CAME_BACK, came_back
+from penstock.core.postgres.partitions import have_changed
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Collection, Container, Iterable, Mapping
 
+    from penstock.core.postgres.partitions import Partition
     from penstock.core.tables import TableId, TableSchema
+
+_PARTITIONS_CHANGED: Final = (
+    "a partition of it was attached, detached or dropped since its rows were read, which is not in the log: targets "
+    "lack the rows that came with it, or keep those that went"
+)
 
 
 def unlogged_changes(
-    told: Iterable[TableSchema], found: Iterable[TableSchema], published: Container[TableId]
+    told: Iterable[TableSchema],
+    found: Iterable[TableSchema],
+    published: Container[TableId],
+    partitions: Mapping[int, Collection[Partition]],
 ) -> Mapping[TableId, str]:
-    """Return what to know of the tables that were `told` of and are not so among those that the source has now."""
+    """Return what to know of the tables that were `told` of and are not so among those that the source has now.
+
+    `partitions` are those of partitioned tables, by the number of the table.
+    """
     here = {schema.number: schema for schema in found}
-    notes = {schema.table: _change(schema, here.get(schema.number), published) for schema in told if schema.number}
+    roots = {each.oid: here[number].table for number, parts in partitions.items() for each in parts if number in here}
+    notes = {}
+    for schema in told:
+        if schema.number:
+            now = here.get(schema.number)
+            notes[schema.table] = _change(schema, now, published, roots.get(schema.number)) or _moved(
+                schema, partitions.get(schema.number, ())
+            )
     return {table: note for table, note in notes.items() if note}
 
 
-def _change(told: TableSchema, now: TableSchema | None, published: Container[TableId]) -> str:
-    if now is None:
+def _moved(told: TableSchema, partitions: Collection[Partition]) -> str:
+    return (
+        f"{_PARTITIONS_CHANGED}. {FULL_REFRESH}"
+        if told.partitions and have_changed(told.partitions, partitions)
+        else ""
+    )
+
+
+def _gone(root: TableId | None) -> str:
+    if root is None:
         return (
             "the source has it no more, or does not show it to the user; DROP TABLE is not in the log, so "
             "targets keep the rows that it had: drop it there if that is meant"
         )
+    return (
+        f"it is a partition of {root} in the source now, which gets its new rows, and not those of before. Type: "
+        f"penstock snapshot FILE {root} --full-refresh; then drop this one in targets"
+    )
+
+
+def _change(told: TableSchema, now: TableSchema | None, published: Container[TableId], root: TableId | None) -> str:
+    if now is None:
+        return _gone(root)
     if now.table != told.table:
         return f"it is called {now.table} in the source now; it is renamed here with its next changed row"
     if now.table not in published:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.postgres.source.catalog import SourceTable
-    from penstock.adapters.postgres.source.publication import Published
+    from penstock.adapters.postgres.source.publication import Publication, Published
     from penstock.core.audit.dialects import AuditDialect
     from penstock.core.positions import Position
     from penstock.core.postgres.types import SpecialValues
@@ -59,7 +59,11 @@ class AuditedPostgresSource:
     """
 
     def __init__(
-        self, source: PostgresServer, publication: str, special: SpecialValues, standby: AwaitedStandby | None = None
+        self,
+        source: PostgresServer,
+        publication: Publication,
+        special: SpecialValues,
+        standby: AwaitedStandby | None = None,
     ) -> None:
         """Connect, and see what is committed; raises as `connect` does."""
         self._source = source
@@ -171,8 +175,9 @@ class AuditedPostgresSource:
 
     def _read(self, connection: psycopg.Connection) -> Mapping[TableId, tuple[SourceTable, Published | None]]:
         """Every table, and how it is published. Raises psycopg.Error."""
-        published = read_published(connection, self._publication)
-        found = {TableId(each.table.schema, each.table.name): each for each in read_tables(connection)}
+        published = read_published(connection, self._publication.name)
+        tables = read_tables(connection, self._publication.partitions)
+        found = {TableId(each.table.schema, each.table.name): each for each in tables}
         return {table: (narrowed(each, published.get(table)), published.get(table)) for table, each in found.items()}
 
     def _execute(self, statement: str) -> psycopg.Cursor:

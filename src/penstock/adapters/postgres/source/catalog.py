@@ -6,11 +6,12 @@ Source: PostgreSQL 18 documentation, "System Catalogs".
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
 from penstock.core.postgres.messages import Relation, RelationColumn
+from penstock.core.postgres.partitions import Partition
 from penstock.core.postgres.pgoutput import IDENTITIES
 from penstock.core.postgres.types import TypeInfo
 from penstock.core.tables import TableId
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import psycopg
+
+    from penstock.core.positions import Partitions
 
 _SYSTEM_SCHEMAS: Final = ("pg_catalog", "information_schema")
 
@@ -52,12 +55,21 @@ SELECT i.indrelid::bigint, i.indisprimary, i.indisreplident,
   FROM pg_index i
  WHERE i.indrelid = ANY(%s::oid[]) AND (i.indisprimary OR i.indisreplident) AND i.indisvalid
 """
+# A table's system columns are written with it, and never again; a row of pg_inherits is by the table's own ATTACH.
+_PARTITIONS: Final = """
+SELECT c.oid::bigint, i.inhrelid::bigint, i.xmin::text::bigint, i.xmin = a.xmin
+  FROM pg_class c CROSS JOIN LATERAL pg_partition_tree(c.oid) p JOIN pg_inherits i ON i.inhrelid = p.relid
+  JOIN pg_attribute a ON a.attrelid = i.inhrelid AND a.attname = 'tableoid'
+ WHERE c.oid = ANY(%s::oid[]) AND p.level > 0
+"""
 _TYPES: Final = """
 SELECT t.oid::bigint, t.typname, t.typtype::text, t.typbasetype::bigint, t.typtypmod,
        CASE WHEN t.typcategory = 'A' THEN t.typelem::bigint ELSE 0 END, t.typdelim::text
   FROM pg_type t
 """
 
+
+_PARTITIONED: Final = "p"
 
 _Described: TypeAlias = tuple[int, str, str, str, str, str]
 
@@ -97,12 +109,13 @@ def read_table(connection: psycopg.Connection, oid: int) -> SourceTable | None:
     return next(iter(_with_columns(connection, rows)), None)
 
 
-def read_tables(connection: psycopg.Connection) -> Sequence[SourceTable]:
-    """Look up every table that keeps rows for good, partitions left out: their rows are their root's."""
-    which = (
-        "c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'"
-        " AND n.nspname <> ALL(%s) AND n.nspname !~ '^pg_toast'"
-    )
+def read_tables(connection: psycopg.Connection, partitions: Partitions) -> Sequence[SourceTable]:
+    """Look up every table that keeps rows for good. Raises psycopg.Error.
+
+    Partitions are left out, for their rows are their root's; with `many` partitioned tables are, which have no rows.
+    """
+    kinds = "c.relkind = 'r'" if partitions == "many" else "c.relkind IN ('r', 'p') AND NOT c.relispartition"
+    which = f"{kinds} AND c.relpersistence = 'p' AND n.nspname <> ALL(%s) AND n.nspname !~ '^pg_toast'"
     rows = connection.execute(_TABLES.format(which=which), (list(_SYSTEM_SCHEMAS),)).fetchall()
     return _with_columns(connection, rows)
 
@@ -144,7 +157,18 @@ def _with_columns(connection: psycopg.Connection, rows: Sequence[_Described]) ->
             keys[oid] = tuple(names)
         if is_identity:
             identities[oid] = tuple(names)
-    return [_table(row, columns[row[0]], keys.get(row[0], ()), identities.get(row[0], ())) for row in rows]
+    partitions = _read_partitions(connection, [row[0] for row in rows if row[-1] == _PARTITIONED])
+    tables = [_table(row, columns[row[0]], keys.get(row[0], ()), identities.get(row[0], ())) for row in rows]
+    return [replace(each, table=replace(each.table, partitions=partitions.get(each.table.oid))) for each in tables]
+
+
+def _read_partitions(connection: psycopg.Connection, oids: Sequence[int]) -> Mapping[int, tuple[Partition, ...]]:
+    """Look up the partitions of partitioned tables, at every level."""
+    found: dict[int, list[Partition]] = {oid: [] for oid in oids}
+    if found:
+        for oid, *partition in connection.execute(_PARTITIONS, (list(oids),)).fetchall():
+            found[oid].append(Partition(*partition))
+    return {oid: tuple(partitions) for oid, partitions in found.items()}
 
 
 def _table(
@@ -157,7 +181,10 @@ def _table(
     listed = tuple(RelationColumn(c.name, c.type_oid, c.modifier, c.name in known) for c in columns)
     relation = Relation(oid, schema, name, IDENTITIES[identity], listed)
     return SourceTable(
-        CatalogTable(oid, schema, name, described, key, comment), relation, bool(known) or identity == "f", kind == "p"
+        CatalogTable(oid, schema, name, described, key, comment),
+        relation,
+        bool(known) or identity == "f",
+        kind == _PARTITIONED,
     )
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.postgres.source.catalog import SourceTable
-    from penstock.adapters.postgres.source.publication import Published
+    from penstock.adapters.postgres.source.publication import Publication, Published
     from penstock.core.changes import RowBatch
     from penstock.core.postgres.types import SpecialValues, TypeInfo
 
@@ -78,7 +78,7 @@ class PostgresInitialSnapshot:
 def open_initial_snapshot(
     server: PostgresServer,
     slot: str,
-    publication: str,
+    publication: Publication,
     wanted: Callable[[TableId], bool],
     special: SpecialValues,
     *,
@@ -97,11 +97,17 @@ def open_initial_snapshot(
         with explained(server):
             reader.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             reader.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
-            types, published = read_types(reader), read_published(reader, publication)
-            position = WalPosition(lsn, tables_from=read_next_oid(reader), server_timeline=timeline)
-            tables = {TableId(t.table.schema, t.table.name): t for t in read_tables(reader)}
+            types, published = read_types(reader), read_published(reader, publication.name)
+            position = WalPosition(
+                lsn,
+                tables_from=read_next_oid(reader),
+                server_timeline=timeline,
+                partitions=publication.partitions,
+            )
+            found = read_tables(reader, publication.partitions)
             unreadable = read_unreadable(reader)
-        carried = {table: found for table, found in tables.items() if wanted(table)}
+        tables = {TableId(t.table.schema, t.table.name): t for t in found}
+        carried = {table: each for table, each in tables.items() if wanted(table)}
         described = {table: (narrowed(f, published.get(table)), published.get(table)) for table, f in carried.items()}
         yield PostgresInitialSnapshot(
             position,
@@ -109,7 +115,7 @@ def open_initial_snapshot(
             _server=server,
             _connection=reader,
             _tables=described,
-            _refused=_refusals(carried, published, unreadable, publication),
+            _refused=_refusals(carried, published, unreadable, publication.name),
             _types=types,
             _timestamp_ms=time.time_ns() // 1_000_000,
         )

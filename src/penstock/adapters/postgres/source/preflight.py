@@ -9,8 +9,10 @@ from penstock.adapters.postgres.source.catalog import read_tables, read_unreadab
 from penstock.adapters.postgres.source.connection import connect_to_log
 from penstock.adapters.postgres.source.publication import (
     describe_forbidden,
+    describe_partitions,
     describe_unidentified,
     publication_exists,
+    read_partitions,
     read_published,
     require_whole_publication,
     unidentified_tables,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     import psycopg
 
     from penstock.adapters.postgres.connection import PostgresServer
+    from penstock.adapters.postgres.source.catalog import SourceTable
+    from penstock.adapters.postgres.source.publication import Publication
     from penstock.adapters.postgres.source.slot import SlotState
 
 _OLDEST: Final = 120000
@@ -48,7 +52,7 @@ class LogAccess:
 
     server: PostgresServer
     slot: str
-    publication: str
+    publication: Publication
     is_failover: bool
 
 
@@ -192,22 +196,16 @@ def _judge(found: SlotState, name: str, database: str) -> Finding:
     return Finding("ok", f"slot {name}", f"{kept}; {read}{'; standbys keep it too' if found.is_failover else ''}")
 
 
-def _tables(connection: psycopg.Connection, publication: str, wanted: Callable[[TableId], bool]) -> Iterator[Finding]:
-    tables = {TableId(each.table.schema, each.table.name): each for each in read_tables(connection)}
+def _tables(
+    connection: psycopg.Connection, publication: Publication, wanted: Callable[[TableId], bool]
+) -> Iterator[Finding]:
+    found = read_tables(connection, publication.partitions)
+    tables = {TableId(each.table.schema, each.table.name): each for each in found}
     ours = [table for table in tables if wanted(table)]
-    subject = f"publication {publication}"
     if not ours:
         yield Finding("warning", "tables", "no table matches `tables` yet", "create one, or correct the patterns")
-    if publication_exists(connection, publication):
-        yield from _partial(connection, publication)
-        published = read_published(connection, publication)
-        missing = [table for table in ours if table not in published]
-        if missing:
-            message = f"lacks {_shown(missing)}, which would not be carried"
-            hint = f"ALTER PUBLICATION {publication} ADD TABLE {', '.join(map(str, missing))}; then start the pipeline"
-            yield Finding("warning", subject, message, hint)
-        else:
-            yield Finding("ok", subject, "has the wanted tables")
+    if publication_exists(connection, publication.name):
+        yield from _publication(connection, publication, [tables[table] for table in ours])
     else:
         yield _publication_to_make(connection, publication)
     keyless = [table for table in ours if not tables[table].has_identity]
@@ -222,10 +220,36 @@ def _tables(connection: psycopg.Connection, publication: str, wanted: Callable[[
         yield Finding("error", "grants", f"{_shown(unread)}: {'; '.join(reasons)}", "; ".join(hints))
 
 
-def _publication_to_make(connection: psycopg.Connection, publication: str) -> Finding:
+def _publication(
+    connection: psycopg.Connection, publication: Publication, ours: Sequence[SourceTable]
+) -> Iterator[Finding]:
+    """A publication that is there: what it leaves out, and whether it has partitions as the source wants them."""
+    name = publication.name
+    subject = f"publication {name}"
+    try:
+        require_whole_publication(connection, publication)
+    except UnfitServerError as error:
+        yield Finding("error", f"{subject}, options", error.message, error.hint)
+    if read_partitions(connection, name) != publication.partitions:
+        if publication.partitions == "many":
+            return
+        if any(each.is_partitioned for each in ours):
+            yield Finding("error", f"{subject}, options", *describe_partitions(publication))
+            return
+    published = read_published(connection, name)
+    missing = [table for each in ours if (table := TableId(each.table.schema, each.table.name)) not in published]
+    if missing:
+        message = f"lacks {_shown(missing)}, which would not be carried"
+        hint = f"ALTER PUBLICATION {name} ADD TABLE {', '.join(map(str, missing))}; then start the pipeline"
+        yield Finding("warning", subject, message, hint)
+    else:
+        yield Finding("ok", subject, "has the wanted tables")
+
+
+def _publication_to_make(connection: psycopg.Connection, publication: Publication) -> Finding:
     """A first start makes the publication, of all tables, if it may."""
-    subject = f"publication {publication}"
-    unfit = unidentified_tables(connection)
+    subject = f"publication {publication.name}"
+    unfit = unidentified_tables(connection, publication.partitions)
     if unfit:
         return Finding("error", subject, *describe_unidentified(publication, unfit))
     row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
@@ -236,13 +260,6 @@ def _publication_to_make(connection: psycopg.Connection, publication: str) -> Fi
         return Finding("ok", subject, f"is made at the first start, of all tables, if {by} may")
     # Some providers let others make one of all tables: the start tries.
     return Finding("warning", subject, *describe_forbidden(publication, connection.info.user))
-
-
-def _partial(connection: psycopg.Connection, publication: str) -> Iterator[Finding]:
-    try:
-        require_whole_publication(connection, publication)
-    except UnfitServerError as error:
-        yield Finding("error", f"publication {publication}, publish", error.message, error.hint)
 
 
 def _shown(tables: list[TableId]) -> str:

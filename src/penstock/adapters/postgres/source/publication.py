@@ -20,16 +20,23 @@ if TYPE_CHECKING:
     import psycopg
 
     from penstock.adapters.postgres.source.catalog import SourceTable
+    from penstock.core.positions import Partitions
 
 _SHOWN_MAX: Final = 10
 _FILTERS_SINCE: Final = 150000
 _AS_ROOT_SINCE: Final = 130000
 _MISSED_SINCE: Final = 180000
 """Before PostgreSQL 18 the server does not send a log in which the publication was missing."""
+# A partition that is published with its partitioned table leaves the publication when it is detached: the rows of
+# pg_inherits, which have no numbers, are known by the transactions that wrote them.
 _NUMBER: Final = """
 CASE WHEN p.puballtables THEN {whole}
-     ELSE (SELECT min(oid::bigint) FROM pg_publication_rel
-            WHERE prpubid = p.oid AND (prrelid = c.oid OR prrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid))))
+     ELSE coalesce(
+       (SELECT oid::bigint FROM pg_publication_rel WHERE prpubid = p.oid AND prrelid = c.oid),
+       (SELECT min(oid::bigint) FROM pg_publication_rel
+         WHERE prpubid = p.oid AND prrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid)))
+       + ((SELECT mod(sum(xmin::text::bigint)::bigint, 1 << 20) FROM pg_inherits
+            WHERE inhrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid))) << 32))
 END
 """
 _NUMBER_BY_SCHEMA: Final = """
@@ -44,12 +51,26 @@ SELECT t.schemaname::text, t.tablename::text, coalesce({number}, 0), {more}
 
 
 @dataclass(frozen=True, slots=True)
+class Publication:
+    """A publication by its name, and how the source wants partitioned tables in it."""
+
+    name: str
+    partitions: Partitions = "one"
+
+    @property
+    def option(self) -> str:
+        """What it is made with, or altered to."""
+        return f"publish_via_partition_root = {'true' if self.partitions == 'one' else 'false'}"
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
     """How a table is published: these columns of it (() for all), and rows that meet the filter, "" for all.
 
     `number` is another one after the table, its schema or its partitioned table left the publication and came back,
-    and after its columns or its filter changed. It is 0 in a publication of all tables, which no table leaves;
-    where the server reads on though that was missing for a while, it is the publication's own.
+    after a partition was detached and attached again, and after its columns or its filter changed. It is 0 in a
+    publication of all tables, which no table leaves; where the server reads on though that was missing for a while, it
+    is the publication's own.
     """
 
     columns: tuple[str, ...] = ()
@@ -68,8 +89,21 @@ def publishes_all(connection: psycopg.Connection, name: str) -> bool:
     return row is not None and bool(row[0])
 
 
-def require_whole_publication(connection: psycopg.Connection, name: str) -> None:
-    """Raise UnfitServerError unless the publication is there and has all kinds of changes. Raises psycopg.Error."""
+def read_partitions(connection: psycopg.Connection, name: str) -> Partitions:
+    """Return how a publication that is there has the rows of partitioned tables. Raises psycopg.Error."""
+    if connection.info.server_version < _AS_ROOT_SINCE:
+        return "many"
+    row = connection.execute("SELECT pubviaroot FROM pg_publication WHERE pubname = %s", (name,)).fetchone()
+    return "one" if row is not None and row[0] else "many"
+
+
+def require_whole_publication(connection: psycopg.Connection, publication: Publication) -> None:
+    """Raise UnfitServerError unless the publication is there and has all kinds of changes. Raises psycopg.Error.
+
+    So it does where partitions are to be tables of their own, and their rows come as those of partitioned tables. The
+    other way round it may have no such table, and those that it has are told and stopped, each for itself.
+    """
+    name = publication.name
     row = connection.execute(
         "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s", (name,)
     ).fetchone()
@@ -80,56 +114,71 @@ def require_whole_publication(connection: psycopg.Connection, name: str) -> None
         message = f"the publication {name} leaves out some kinds of changes, so rows would not be as in the source"
         hint = f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate')"
         raise UnfitServerError(message, f"{hint}; if the pipeline has run meanwhile, {NEW_SLOT}")
+    if publication.partitions == "many" and read_partitions(connection, name) == "one":
+        raise UnfitServerError(*describe_partitions(publication))
 
 
-def ensure_publication(connection: psycopg.Connection, name: str) -> None:
+def describe_partitions(publication: Publication) -> tuple[str, str]:
+    """Say that it has the rows of partitioned tables otherwise than the source wants them, and what to do."""
+    as_what = "under the names of partitions" if publication.partitions == "one" else "without their partitions"
+    message = (
+        f"the publication {publication.name} has the rows of partitioned tables {as_what}, and the source has "
+        f"`partitions: {publication.partitions}`"
+    )
+    hint = f"ALTER PUBLICATION {publication.name} SET ({publication.option})"
+    return message, f"{hint}; if the pipeline has run meanwhile, {NEW_SLOT}"
+
+
+def ensure_publication(connection: psycopg.Connection, publication: Publication) -> None:
     """Make the publication unless there is one: of all tables, and of those that come later.
 
     Raises UnfitServerError where we may not, and where that would keep others from writing: PostgreSQL
     refuses UPDATE and DELETE on a published table that has no replica identity.
     """
+    name = publication.name
     if publication_exists(connection, name):
-        require_whole_publication(connection, name)
+        require_whole_publication(connection, publication)
         return
-    unfit = unidentified_tables(connection)
+    unfit = unidentified_tables(connection, publication.partitions)
     if unfit:
-        raise UnfitServerError(*describe_unidentified(name, unfit))
+        raise UnfitServerError(*describe_unidentified(publication, unfit))
     options = "publish = 'insert, update, delete, truncate'"
     if connection.info.server_version >= _AS_ROOT_SINCE:
-        options += ", publish_via_partition_root = true"
+        options += f", {publication.option}"
     statement = sql.SQL("CREATE PUBLICATION {} FOR ALL TABLES WITH ({})")
     try:
         connection.execute(statement.format(sql.Identifier(name), sql.SQL(options)))
     except errors.InsufficientPrivilege as error:
-        raise UnfitServerError(*describe_forbidden(name, connection.info.user)) from error
+        raise UnfitServerError(*describe_forbidden(publication, connection.info.user)) from error
 
 
-def describe_forbidden(name: str, role: str) -> tuple[str, str]:
+def describe_forbidden(publication: Publication, role: str) -> tuple[str, str]:
     """Say that we may not make a publication of all tables, and who may make which."""
+    name, option = publication.name, publication.option
     message = f"there is no publication {name}, and {role} may not make one of all tables"
     hint = (
-        f"as a superuser: CREATE PUBLICATION {name} FOR ALL TABLES WITH (publish_via_partition_root = true); or as "
-        f"their owner: CREATE PUBLICATION {name} FOR TABLE ... WITH (publish_via_partition_root = true)"
+        f"as a superuser: CREATE PUBLICATION {name} FOR ALL TABLES WITH ({option}); or as "
+        f"their owner: CREATE PUBLICATION {name} FOR TABLE ... WITH ({option})"
     )
     return message, hint
 
 
-def unidentified_tables(connection: psycopg.Connection) -> list[TableId]:
+def unidentified_tables(connection: psycopg.Connection, partitions: Partitions) -> list[TableId]:
     """Every table of the database whose updates cannot be logged. Raises psycopg.Error."""
-    tables = read_tables(connection)
+    tables = read_tables(connection, partitions)
     return [TableId(each.table.schema, each.table.name) for each in tables if not each.has_identity]
 
 
-def describe_unidentified(name: str, tables: list[TableId]) -> tuple[str, str]:
+def describe_unidentified(publication: Publication, tables: list[TableId]) -> tuple[str, str]:
     """Say why no publication of all tables is made, and what to do."""
     shown = ", ".join(map(str, tables[:_SHOWN_MAX])) + (", ..." if len(tables) > _SHOWN_MAX else "")
     message = (
-        f"no publication {name} of all tables is made: PostgreSQL would then refuse UPDATE and DELETE on tables "
-        f"without a primary key or replica identity, which are {shown}"
+        f"no publication {publication.name} of all tables is made: PostgreSQL would then refuse UPDATE and DELETE "
+        f"on tables without a primary key or replica identity, which are {shown}"
     )
     hint = (
         f"give them a primary key, or ALTER TABLE {tables[0]} REPLICA IDENTITY FULL; or make the publication yourself, "
-        f"of those that are wanted: CREATE PUBLICATION {name} FOR TABLE ... WITH (publish_via_partition_root = true)"
+        f"of those that are wanted: CREATE PUBLICATION {publication.name} FOR TABLE ... WITH ({publication.option})"
     )
     return message, hint
 

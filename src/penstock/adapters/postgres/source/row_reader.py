@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.postgres.source.catalog import SourceTable
     from penstock.adapters.postgres.source.chunk_queries import KeyColumn
-    from penstock.adapters.postgres.source.publication import Published
+    from penstock.adapters.postgres.source.publication import Publication, Published
     from penstock.core.changes import RowBatch
     from penstock.core.positions import Position
     from penstock.core.postgres.types import SpecialValues, TypeInfo
@@ -73,7 +73,7 @@ class PostgresRowReader:
     def __init__(
         self,
         server: PostgresServer,
-        publication: str,
+        publication: Publication,
         special: SpecialValues,
         committed: Callable[[], Sequence[int]] = tuple,
     ) -> None:
@@ -94,7 +94,7 @@ class PostgresRowReader:
             if came_back(schema, now):
                 message = f"table {schema.table}: {CAME_BACK}"
                 raise UsageError(message, FULL_REFRESH)
-            if replace(now, published=schema.published) != schema:
+            if replace(now, published=schema.published, partitions=schema.partitions) != schema:
                 message = (
                     f"table {schema.table} is being altered: the source and its log do not agree about its columns"
                 )
@@ -137,7 +137,7 @@ class PostgresRowReader:
     def tables_lacking_rows(self, position: WalPosition) -> Sequence[TableId]:
         """Return those of `tables` that may have rows which the log before `position` did not have."""
         with closing(self._connect()) as connection:
-            is_whole = publishes_all(connection, self._publication)
+            is_whole = publishes_all(connection, self._publication.name)
         return [t for t, oid in self._published_tables() if not (is_whole and position.has_all_of(oid))]
 
     def tables_published_otherwise(self, told: Sequence[TableSchema]) -> Sequence[TableId]:
@@ -146,7 +146,7 @@ class PostgresRowReader:
         Left out are those without a key, of which no snapshot can be taken.
         """
         with self._asking() as connection:
-            published = read_published(connection, self._publication)
+            published = read_published(connection, self._publication.name)
         found = [(each, published[each.table].number) for each in told if each.key and each.table in published]
         return [each.table for each, number in found if came_back(each, replace(each, published=number))]
 
@@ -175,8 +175,9 @@ class PostgresRowReader:
 
     def _published_tables(self) -> Sequence[tuple[TableId, int]]:
         with self._asking() as connection:
-            published, unreadable = read_published(connection, self._publication), read_unreadable(connection)
-            found = [(TableId(t.table.schema, t.table.name), t.table.oid) for t in read_tables(connection)]
+            published, unreadable = read_published(connection, self._publication.name), read_unreadable(connection)
+            tables = read_tables(connection, self._publication.partitions)
+        found = [(TableId(t.table.schema, t.table.name), t.table.oid) for t in tables]
         return [(table, oid) for table, oid in found if table in published and table not in unreadable]
 
     @contextmanager
@@ -245,10 +246,11 @@ class PostgresRowReader:
         found = read_table(connection, row[0]) if row and row[0] is not None else None
         if found is None:
             raise _no_table(self._server, table)
-        published = read_published(connection, self._publication)
+        publication = self._publication.name
+        published = read_published(connection, publication)
         if table not in published:
-            message = f"the publication {self._publication} does not have {table}, so its changes are not in the log"
-            raise UsageError(message, f"ALTER PUBLICATION {self._publication} ADD TABLE {table}")
+            message = f"the publication {publication} does not have {table}, so its changes are not in the log"
+            raise UsageError(message, f"ALTER PUBLICATION {publication} ADD TABLE {table}")
         narrow = narrowed(found, published[table])
         return _Found(narrow, published[table], read_types(connection), read_key_columns(connection, found))
 
