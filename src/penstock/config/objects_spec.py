@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -22,8 +22,9 @@ class ObjectsSpec(Spec):
     A file is closed when what waits in a topic partition has `batch_rows_max` rows
     or `batch_mebibytes_max` (as messages), has waited for `batch_seconds`, or its
     schema changes; with 0 seconds, as soon as there is anything. Files that every
-    target has loaded are deleted `keep_hours` after they were written; kept for
-    ever if it is not given.
+    target has loaded are deleted `keep_hours` after they were written, but for those
+    of tables that no snapshot brings back; by default after a week, or never where brokers
+    cannot do transactions.
     """
 
     url: ObjectsUrl | None = None
@@ -34,4 +35,4 @@ class ObjectsSpec(Spec):
     batch_rows_max: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 100_000
     batch_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=512)] = 64
     batch_seconds: Annotated[float, Field(strict=True, ge=0, le=86_400)] = 0.0
-    keep_hours: Annotated[float, Field(strict=True, ge=0, le=876_000)] | None = None
+    keep_hours: Annotated[float, Field(strict=True, ge=0, le=876_000)] | Literal["forever"] | None = None

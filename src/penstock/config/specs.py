@@ -68,6 +68,7 @@ FRESHNESS_MS: Mapping[str, int] = {
 """By kind of sink: where a load is a commit of some seconds, files or money, changes gather for longer."""
 _FILES_FRESHNESS_SECONDS = 1.0
 """Where nothing loads the files."""
+_FILES_KEEP_HOURS = 168.0
 
 
 class KafkaSecuritySpec(Spec):
@@ -259,6 +260,14 @@ class PipelineSpec(Spec):
     def files_freshness_seconds(self) -> float:
         """For how long changes may gather before they become files: as short as any link wants it."""
         return min((self.freshness_seconds(link) for link in self.links), default=_FILES_FRESHNESS_SECONDS)
+
+    @property
+    def files_keep_hours(self) -> float | None:
+        """How long files stay that every target has loaded, None for ever: without transactions nothing refills one."""
+        given = self.objects.keep_hours
+        if given is None:
+            return _FILES_KEEP_HOURS if self.kafka.transactions else None
+        return None if given == "forever" else given
 
     def secret_names(self) -> tuple[str, ...]:
         """The environment variables that hold the pipeline's secrets."""

@@ -187,8 +187,9 @@ def _snapshot_hint(snapshot: Snapshot) -> str:
     if not snapshot.status.has_ended:
         return snapshot.hint
     mend = f"{snapshot.hint}; then take" if snapshot.hint else "take"
+    again = f" --full-refresh --link {snapshot.options.link}" if snapshot.options.link else ""
     return (
-        f"{mend} another one: penstock snapshot FILE {snapshot.table}; "
+        f"{mend} another one: penstock snapshot FILE {snapshot.table}{again}; "
         f"or let it be: penstock snapshot FILE {snapshot.table} --cancel"
     )
 

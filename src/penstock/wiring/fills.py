@@ -1,0 +1,188 @@
+"""Targets that come when files are gone: where they begin, and snapshots of what they lack."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.batches import read_batch
+from penstock.core.errors import UsageError
+from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
+from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.tables import TableId
+from penstock.links.objects.record import ObjectsRecord
+from penstock.links.warehouse.filling import Lack
+from penstock.links.warehouse.set_aside import UNFILLED
+from penstock.wiring.carried_requests import carries
+from penstock.wiring.open import (
+    OBJECTS_LINK,
+    batch_topic,
+    committed_end,
+    committed_position,
+    open_snapshot_list,
+    open_topic_log,
+    schema_changes_topic,
+)
+from penstock.wiring.refreshing import new_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.schema_changes import SchemaChange
+    from penstock.ports.snapshots import Snapshot
+    from penstock.ports.topics import TopicLog
+
+_WITHOUT_ROWS: Final = b'"rows": 0,'
+"""What is in every message that announces something: a long topic is read without parsing the others."""
+
+
+def fills_of(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> SnapshotFills | None:
+    """What fills the target of `link`; None where no snapshot could."""
+    is_captured = link.source in {source.name for source in spec.sources}
+    return SnapshotFills(spec, link, record) if spec.kafka.transactions and is_captured else None
+
+
+def first_files(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> int:
+    """From which batches on files are there of what `link` loads: those of joins are not deleted."""
+    is_captured = link.source in {source.name for source in spec.sources}
+    return record.files_from if is_captured else record.kept_from
+
+
+def deleted_topics(spec: PipelineSpec, log: TopicLog) -> Collection[str]:
+    """The topics whose files may be deleted, as a snapshot brings their rows: of captured tables with a key."""
+    captured = {source.name for source in spec.sources}
+    told = [change for _, change in _schema_changes(spec, log)]
+    keyless = {change.topic for change in told if change.key_schema_id is None}
+    return {change.topic for change in told if change.source in captured} - keyless
+
+
+def open_fills(spec: PipelineSpec) -> set[str]:
+    """The ids of snapshots that bring rows to a target of one link, and are to go on."""
+    if not spec.kafka.transactions:
+        return set()
+    with closing(open_snapshot_list(spec)) as snapshots:
+        is_open = snapshots.all(is_open=True)
+    return {each.id for each in is_open if each.options.link and each.wanted is Wanted.RUN}
+
+
+class SnapshotFills:
+    """The `Fills` of a link from a source."""
+
+    def __init__(self, spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> None:
+        """Serve `link`; `record` says which files are there."""
+        self._spec = spec
+        self._link = link
+        self._record = record
+        self._told: Mapping[TableId, list[tuple[int, SchemaChange]]] = {}
+        self._ends: dict[TableId, int] = {}
+
+    def beginning(self) -> tuple[int, Mapping[TableId, int]]:
+        """See `Fills`: at the end of the batch topic."""
+        with closing(open_topic_log(self._spec)) as log:
+            end = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
+            tables = self._begun(log, end)
+        wanted = [table for table in sorted(tables) if carries(self._spec, self._link, table)]
+        return end, {table: 0 if self.files_from(table) == 0 else UNFILLED for table in wanted}
+
+    def files_from(self, table: TableId) -> int:
+        """See `Fills`."""
+        told = [change for _, change in self._told_of(table)]
+        has_key = any(change.key_schema_id is not None for change in told)
+        was_renamed = any(change.kind is SchemaChangeKind.RENAME for change in told)
+        return self._record.files_from if has_key or was_renamed or not told else self._record.kept_from
+
+    def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
+        """See `Fills`."""
+        lacks: dict[TableId, Lack] = {}
+        with closing(open_snapshot_list(self._spec)) as snapshots:
+            newest = {each.table: each for each in snapshots.all(self._link.source)}
+            for table in sorted(tables):
+                lacks[table] = self._lack(table, newest.get(str(table)))
+                if lacks[table].hint or not self._may_ask(table, newest.get(str(table)), loaded_to):
+                    continue
+                options = SnapshotOptions(full_refresh=True, link=self._link.name)
+                # Another link may be quicker: then it is asked for when that one's is over.
+                with suppress(UsageError):
+                    snapshots.add(new_snapshot(self._link.source, str(table), options))
+        return lacks
+
+    def _lack(self, table: TableId, newest: Snapshot | None) -> Lack:
+        gone = f"files of batches before {self._record.files_from} were deleted"
+        is_open = newest is not None and not newest.status.has_ended
+        ended = newest.status if newest is not None and newest.options.link == self._link.name else None
+        way = f"penstock snapshot FILE {table} --full-refresh --link {self._link.name}"
+        if not is_open and newest is not None and ended is Status.FAILED:
+            mend = f"{newest.hint}; then type" if newest.hint else "type"
+            return Lack(f"it lacks its rows, and its snapshot failed: {newest.error} ({gone})", f"{mend}: {way}")
+        if not is_open and ended is Status.CANCELLED:
+            return Lack(f"it lacks its rows, and its snapshot was cancelled ({gone})", f"type: {way}")
+        if not is_open and self._spec.source(self._link.source).snapshot == "never":
+            return Lack(f"it waits for a snapshot, and `snapshot` of its source is never: {gone}", f"type: {way}")
+        if not is_open and self._is_keyless(table):
+            hint = (
+                f"type: penstock snapshot FILE {table} --full-lock (MySQL and MariaDB: it begins anew in all targets)"
+            )
+            return Lack(f"it has no primary key, so that no snapshot is taken by itself: {gone}", hint)
+        return Lack(f"it waits for its snapshot: {gone}")
+
+    def _may_ask(self, table: TableId, newest: Snapshot | None, loaded_to: int) -> bool:
+        """Whether no snapshot is under way, nor its beginning, which the target comes to later."""
+        if newest is not None and not newest.status.has_ended:
+            self._ends.pop(table, None)
+            return False
+        if table not in self._ends:
+            with closing(open_topic_log(self._spec)) as log:
+                self._read(log)
+                found = committed_position(self._spec, log, OBJECTS_LINK)
+                record = ObjectsRecord() if found is None else ObjectsRecord.from_mapping(found)
+                if any(self._begins(each) and not record.has_passed(at) for at, each in self._told.get(table, ())):
+                    return False
+                self._ends[table] = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
+        return loaded_to >= self._ends[table]
+
+    def _begins(self, change: SchemaChange) -> bool:
+        return change.kind is SchemaChangeKind.CREATE or change.begins_for == self._link.name
+
+    def _is_keyless(self, table: TableId) -> bool:
+        told = self._told_of(table)
+        return bool(told) and told[-1][1].key_schema_id is None
+
+    def _begun(self, log: TopicLog, end: int) -> set[TableId]:
+        """The tables that have begun before `end` of the batch topic, and have not ended there."""
+        tables: set[TableId] = set()
+        for messages in log.read(batch_topic(self._spec), 0, 0, end):
+            for offset, message in messages:
+                if _WITHOUT_ROWS not in message:
+                    continue
+                batch = read_batch(offset, message)
+                if batch.source != self._link.source:
+                    continue
+                tables.add(batch.table)
+                if batch.kind is SchemaChangeKind.DROP:
+                    tables.discard(batch.table)
+                tables -= {TableId.parse(each.origin) for each in batch.moves} - {
+                    TableId.parse(each.table) for each in batch.moves
+                }
+        return tables
+
+    def _told_of(self, table: TableId) -> Sequence[tuple[int, SchemaChange]]:
+        if table not in self._told:
+            with closing(open_topic_log(self._spec)) as log:
+                self._read(log)
+        return self._told.get(table, ())
+
+    def _read(self, log: TopicLog) -> None:
+        told: dict[TableId, list[tuple[int, SchemaChange]]] = {}
+        for offset, change in _schema_changes(self._spec, log):
+            if change.source == self._link.source:
+                told.setdefault(change.table, []).append((offset, change))
+        self._told = told
+
+
+def _schema_changes(spec: PipelineSpec, log: TopicLog) -> Iterator[tuple[int, SchemaChange]]:
+    topic = schema_changes_topic(spec)
+    end = log.ends([(topic, 0)]).get((topic, 0), 0)
+    for messages in log.read(topic, 0, 0, end):
+        for offset, value in messages:
+            yield offset, read_schema_change(topic, offset, value)
