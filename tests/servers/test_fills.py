@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import time
+import signal
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from tests.servers.capture_processes import spawn_capture
 from tests.servers.chain import Chain, make_chain
+from tests.servers.forked import run_forked
 
+from penstock.config.load import load
 from penstock.core.batches import read_batch
+from penstock.core.errors import PositionError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
 from penstock.jobs.in_process import carry, carry_link
@@ -23,7 +28,6 @@ from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots, want_sn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from penstock.core.batches import Batch
     from penstock.embedded.kafka import KafkaBroker
@@ -40,7 +44,7 @@ def chain(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Chain:
-    """A pipeline whose files are gone as soon as its target has them; its tables are `first` and `log`, without a key."""
+    """A pipeline of `first`, and of `log` without a key, whose files go as soon as its target has them."""
     monkeypatch.setattr("penstock.links.warehouse.filling._PERIOD_SECONDS", 0.0)
     chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts, "objects: {keep_hours: 0}")
     chain.write(
@@ -105,3 +109,107 @@ def test_a_target_that_is_added_later_is_filled_and_the_other_one_is_never_empti
     assert [(batch.begins_for, batch.kind) for batch in told] == [(link, SchemaChangeKind.SCHEMA)]
     kinds = {batch.kind for batch in batches(chain)}
     assert kinds == {SchemaChangeKind.SCHEMA}
+
+
+@pytest.mark.nightly
+def test_a_table_that_no_snapshot_fills_is_told_with_what_to_type_and_that_fills_it(chain: Chain) -> None:
+    link, table = add_target(chain), f"{chain.name}.first"
+    config = yaml.safe_load(chain.file.read_text())
+    config["sources"][0]["snapshot"] = "never"
+    chain.file.write_text(yaml.safe_dump(config))
+    carry(chain.spec)
+    chain.mirror()
+    never = problems(chain, link)
+
+    ask_for_snapshots(chain.spec, [table], SnapshotOptions(full_refresh=True, link=link))
+    want_snapshots(chain.spec, [table], Wanted.CANCEL)
+    carry(chain.spec)
+    chain.mirror()
+    cancelled = problems(chain, link)
+    ask_for_snapshots(chain.spec, [table], SnapshotOptions(full_refresh=True, link=link))
+    carry(chain.spec)
+    chain.mirror()
+
+    way = f"penstock snapshot FILE {table} --full-refresh --link {link}"
+    assert [(level, way in hint) for level, _, hint in never] == [("error", True)]
+    assert "`snapshot` of its source is never: files of batches before" in never[0][1]
+    assert [(level, way in hint) for level, _, hint in cancelled] == [("error", True)]
+    assert "was cancelled" in cancelled[0][1]
+    assert problems(chain, link) == []
+    assert rows(chain, "new", "first") == rows(chain, "wh", "first") == source_rows(chain, "first")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("ends", ["fails", "killed"])
+def test_a_table_that_was_filled_in_part_begins_again_for_its_link_alone(chain: Chain, ends: str) -> None:
+    link, table = add_target(chain), f"{chain.name}.first"
+    carry_link(chain.spec, link, 1)
+    if ends == "killed":
+        want_snapshots(chain.spec, [table], Wanted.CANCEL)
+        chain.carry()
+        ask_for_snapshots(chain.spec, [table], SnapshotOptions(full_refresh=True, link=link, chunk_rows=20))
+        died = spawn_capture(chain, 2, "snapshot.refreshed:5")
+        chain.write("DELETE FROM first WHERE id < 30")
+        carry(chain.spec)
+        assert died == -signal.SIGKILL
+    else:
+        want_snapshots(chain.spec, [table], Wanted.CANCEL)
+        chain.carry()
+        ask_for_snapshots(chain.spec, [table], SnapshotOptions(full_refresh=True, link=link, chunk_rows=20))
+        spawn_capture(chain, 2, "snapshot.refreshed:5")
+        want_snapshots(chain.spec, [table], Wanted.CANCEL)
+        carry(chain.spec)
+        chain.mirror()
+        assert [level for level, _, _ in problems(chain, link)] == ["error"]
+        assert [batch.ends_for for batch in batches(chain) if batch.ends_for] == [link]
+        ask_for_snapshots(chain.spec, [table], SnapshotOptions(full_refresh=True, link=link))
+        carry(chain.spec)
+
+    for sink in ("wh", "new"):
+        assert rows(chain, sink, "first") == source_rows(chain, "first"), sink
+    assert {batch.kind for batch in batches(chain)} == {SchemaChangeKind.SCHEMA}
+
+
+@pytest.mark.nightly
+def test_a_pipeline_that_is_killed_before_its_new_link_has_asked_asks_with_its_next_run(chain: Chain) -> None:
+    link = add_target(chain)
+
+    code = run_forked(_carry_link, str(chain.file), link, crash_at="fill.remembered")
+    chain.write("UPDATE first SET n = 5 WHERE id < 9", "DELETE FROM first WHERE id BETWEEN 20 AND 40")
+    before = read_snapshots(chain.spec)
+    carry(chain.spec)
+
+    assert (code, before) == (-9, [])
+    for table in ("first", "log"):
+        assert rows(chain, "new", table) == source_rows(chain, table)
+
+
+@pytest.mark.nightly
+def test_a_target_that_is_older_than_the_files_stops_and_an_empty_one_in_its_place_is_filled(chain: Chain) -> None:
+    file = chain.spec.home / "wh.duckdb"
+    older = file.read_bytes()
+    chain.write("INSERT INTO first VALUES (2000, 1)")
+    chain.carry()
+    chain.write("INSERT INTO first VALUES (2001, 1)")
+    chain.carry()
+    file.write_bytes(older)
+    chain.write("INSERT INTO first VALUES (2002, 1)")
+
+    with pytest.raises(PositionError, match="files of batches before") as raised:
+        carry(chain.spec)
+    file.unlink()
+    carry(chain.spec)
+
+    assert "delete the target's file" in raised.value.hint
+    for table in ("first", "log"):
+        assert rows(chain, "wh", table) == source_rows(chain, table)
+
+
+def problems(chain: Chain, link: str) -> list[tuple[str, str, str]]:
+    """What `status` finds wrong with the table `first` at a link."""
+    found = find_problems(chain.status(), "FILE")
+    return [(each.level, each.text, each.hint) for each in found if each.subject == f"{link}, {chain.name}.first"]
+
+
+def _carry_link(file: str, link: str) -> None:
+    carry_link(load(Path(file)), link, 1)

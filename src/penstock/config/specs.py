@@ -8,6 +8,7 @@ cannot show (that names are unique, that links lead somewhere) is checked in
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
@@ -264,10 +265,9 @@ class PipelineSpec(Spec):
     @property
     def files_keep_hours(self) -> float | None:
         """How long files stay that every target has loaded, None for ever: without transactions nothing refills one."""
-        given = self.objects.keep_hours
-        if given is None:
-            return _FILES_KEEP_HOURS if self.kafka.transactions else None
-        return None if given == "forever" else given
+        default = _FILES_KEEP_HOURS if self.kafka.transactions else math.inf
+        hours = default if self.objects.keep_hours is None else self.objects.keep_hours
+        return None if math.isinf(hours) else hours
 
     def secret_names(self) -> tuple[str, ...]:
         """The environment variables that hold the pipeline's secrets."""

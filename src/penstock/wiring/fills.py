@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.batches import Batch
     from penstock.core.schema_changes import SchemaChange
     from penstock.ports.snapshots import Snapshot
     from penstock.ports.topics import TopicLog
@@ -75,7 +76,7 @@ class SnapshotFills:
         self._link = link
         self._record = record
         self._told: Mapping[TableId, list[tuple[int, SchemaChange]]] = {}
-        self._ends: dict[TableId, int] = {}
+        self._ahead: dict[TableId, int] = {}
 
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         """See `Fills`: at the end of the batch topic."""
@@ -94,13 +95,12 @@ class SnapshotFills:
 
     def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
         """See `Fills`."""
-        lacks: dict[TableId, Lack] = {}
         with closing(open_snapshot_list(self._spec)) as snapshots:
             newest = {each.table: each for each in snapshots.all(self._link.source)}
-            for table in sorted(tables):
-                lacks[table] = self._lack(table, newest.get(str(table)))
-                if lacks[table].hint or not self._may_ask(table, newest.get(str(table)), loaded_to):
-                    continue
+            lacks = {table: self._lack(table, newest.get(str(table))) for table in sorted(tables)}
+            busy = {name for name, each in newest.items() if not each.status.has_ended}
+            idle = [table for table, lack in lacks.items() if not lack.hint and str(table) not in busy]
+            for table in self._without_beginning(idle, loaded_to):
                 options = SnapshotOptions(full_refresh=True, link=self._link.name)
                 # Another link may be quicker: then it is asked for when that one's is over.
                 with suppress(UsageError):
@@ -126,23 +126,32 @@ class SnapshotFills:
             return Lack(f"it has no primary key, so that no snapshot is taken by itself: {gone}", hint)
         return Lack(f"it waits for its snapshot: {gone}")
 
-    def _may_ask(self, table: TableId, newest: Snapshot | None, loaded_to: int) -> bool:
-        """Whether no snapshot is under way, nor its beginning, which the target comes to later."""
-        if newest is not None and not newest.status.has_ended:
-            self._ends.pop(table, None)
-            return False
-        if table not in self._ends:
-            with closing(open_topic_log(self._spec)) as log:
-                self._read(log)
-                found = committed_position(self._spec, log, OBJECTS_LINK)
-                record = ObjectsRecord() if found is None else ObjectsRecord.from_mapping(found)
-                if any(self._begins(each) and not record.has_passed(at) for at, each in self._told.get(table, ())):
-                    return False
-                self._ends[table] = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
-        return loaded_to >= self._ends[table]
+    def _without_beginning(self, tables: Collection[TableId], loaded_to: int) -> Sequence[TableId]:
+        """Those of `tables` that begin nowhere ahead of the target, whether files have come there or not."""
+        found = [table for table in tables if self._ahead.get(table, -1) < loaded_to]
+        if not found:
+            return ()
+        with closing(open_topic_log(self._spec)) as log:
+            self._read(log)
+            record = committed_position(self._spec, log, OBJECTS_LINK)
+            passed = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
+            end = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
+            for offset, batch in self._announced(log, loaded_to, end):
+                if batch.seen_by(self._link.name).kind is SchemaChangeKind.CREATE:
+                    self._ahead[batch.table] = offset
+        return [
+            table for table in found if table not in self._coming(passed) and self._ahead.get(table, -1) < loaded_to
+        ]
 
-    def _begins(self, change: SchemaChange) -> bool:
-        return change.kind is SchemaChangeKind.CREATE or change.begins_for == self._link.name
+    def _coming(self, record: ObjectsRecord) -> set[TableId]:
+        """The tables that begin with an event that is not passed on by `record`."""
+        return {
+            table
+            for table, told in self._told.items()
+            for offset, change in told
+            if not record.has_passed(offset)
+            and (change.kind is SchemaChangeKind.CREATE or change.begins_for == self._link.name)
+        }
 
     def _is_keyless(self, table: TableId) -> bool:
         told = self._told_of(table)
@@ -151,20 +160,21 @@ class SnapshotFills:
     def _begun(self, log: TopicLog, end: int) -> set[TableId]:
         """The tables that have begun before `end` of the batch topic, and have not ended there."""
         tables: set[TableId] = set()
-        for messages in log.read(batch_topic(self._spec), 0, 0, end):
-            for offset, message in messages:
-                if _WITHOUT_ROWS not in message:
-                    continue
-                batch = read_batch(offset, message)
-                if batch.source != self._link.source:
-                    continue
-                tables.add(batch.table)
-                if batch.kind is SchemaChangeKind.DROP:
-                    tables.discard(batch.table)
-                tables -= {TableId.parse(each.origin) for each in batch.moves} - {
-                    TableId.parse(each.table) for each in batch.moves
-                }
+        for _, batch in self._announced(log, 0, end):
+            origins, names = ({TableId.parse(move[side]) for move in batch.moves} for side in (0, 1))
+            tables = (tables | {batch.table}) - (origins - names)
+            if batch.kind is SchemaChangeKind.DROP:
+                tables.discard(batch.table)
         return tables
+
+    def _announced(self, log: TopicLog, start: int, end: int) -> Iterator[tuple[int, Batch]]:
+        """What the batch topic announces of tables of the link's source."""
+        for messages in log.read(batch_topic(self._spec), 0, start, end) if start < end else ():
+            for offset, message in messages:
+                if _WITHOUT_ROWS in message:
+                    batch = read_batch(offset, message)
+                    if batch.source == self._link.source:
+                        yield offset, batch
 
     def _told_of(self, table: TableId) -> Sequence[tuple[int, SchemaChange]]:
         if table not in self._told:
