@@ -108,23 +108,22 @@ class SnapshotFills:
         return lacks
 
     def _lack(self, table: TableId, newest: Snapshot | None) -> Lack:
-        gone = f"files of batches before {self._record.files_from} were deleted"
-        is_open = newest is not None and not newest.status.has_ended
-        ended = newest.status if newest is not None and newest.options.link == self._link.name else None
-        way = f"penstock snapshot FILE {table} --full-refresh --link {self._link.name}"
-        if not is_open and newest is not None and ended is Status.FAILED:
-            mend = f"{newest.hint}; then type" if newest.hint else "type"
-            return Lack(f"it lacks its rows, and its snapshot failed: {newest.error} ({gone})", f"{mend}: {way}")
-        if not is_open and ended is Status.CANCELLED:
-            return Lack(f"it lacks its rows, and its snapshot was cancelled ({gone})", f"type: {way}")
-        if not is_open and self._spec.source(self._link.source).snapshot == "never":
-            return Lack(f"it waits for a snapshot, and `snapshot` of its source is never: {gone}", f"type: {way}")
-        if not is_open and self._is_keyless(table):
-            hint = (
-                f"type: penstock snapshot FILE {table} --full-lock (MySQL and MariaDB: it begins anew in all targets)"
+        """Say why a table lacks its rows, of which `newest` is the newest snapshot."""
+        gone = f": files of batches before {self._record.files_from} were deleted" if self._record.files_from else ""
+        if newest is not None and not newest.status.has_ended:
+            return Lack(f"it waits for its snapshot{gone}")
+        way = f"type: penstock snapshot FILE {table} --full-refresh --link {self._link.name}"
+        if newest is not None and newest.options.link == self._link.name and newest.status is not Status.DONE:
+            why = f"failed: {newest.error}" if newest.status is Status.FAILED else "was cancelled"
+            return Lack(
+                f"it lacks its rows, and its snapshot {why}", f"{newest.hint}; then {way}" if newest.hint else way
             )
-            return Lack(f"it has no primary key, so that no snapshot is taken by itself: {gone}", hint)
-        return Lack(f"it waits for its snapshot: {gone}")
+        if self._is_keyless(table):
+            way = f"type: penstock snapshot FILE {table} --full-lock (MySQL and MariaDB: it begins anew in all targets)"
+            return Lack(f"it lacks its rows, and without a primary key it gets no snapshot by itself{gone}", way)
+        if self._spec.source(self._link.source).snapshot == "never":
+            return Lack(f"it lacks its rows, and `snapshot` of its source is never{gone}", way)
+        return Lack(f"it waits for its snapshot{gone}")
 
     def _without_beginning(self, tables: Collection[TableId], loaded_to: int) -> Sequence[TableId]:
         """Those of `tables` that begin nowhere ahead of the target, whether files have come there or not."""
@@ -161,7 +160,8 @@ class SnapshotFills:
         """The tables that have begun before `end` of the batch topic, and have not ended there."""
         tables: set[TableId] = set()
         for _, batch in self._announced(log, 0, end):
-            origins, names = ({TableId.parse(move[side]) for move in batch.moves} for side in (0, 1))
+            origins = {TableId.parse(move.origin) for move in batch.moves}
+            names = {TableId.parse(move.table) for move in batch.moves}
             tables = (tables | {batch.table}) - (origins - names)
             if batch.kind is SchemaChangeKind.DROP:
                 tables.discard(batch.table)

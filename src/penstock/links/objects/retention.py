@@ -96,16 +96,19 @@ class FileRetention:
         self._objects.delete([key for key in keys if manifest_written_at(key) < before_ms][:_BATCHES_AT_ONCE])
 
 
-def require_files(link: str, batch_offset: int, files_from: int) -> None:
-    """Raise PositionError if files are gone that a target which stands at `batch_offset` has not loaded."""
+def require_files(link: str, batch_offset: int, files_from: int, *, is_filled: bool) -> None:
+    """Raise PositionError if files are gone that a target which stands at `batch_offset` has not loaded.
+
+    `is_filled` says that a new target would be filled by snapshots.
+    """
     if batch_offset < files_from:
         message = (
             f"the target of {link} has loaded the batches before offset {batch_offset}; files of batches before "
             f"{files_from} were deleted (objects.keep_hours), as all targets that there were had loaded them"
         )
-        hint = (
-            f"restore a backup of the target from after batch {files_from}; or let the link begin with an empty one "
-            "(delete the target's file, or name another `path` or `database`), which snapshots of the source fill; "
-            f"without Kafka's transactions, {START_ANEW}"
+        fill = (
+            "let the link begin with an empty target, which snapshots of the source fill: delete the target's file, "
+            "or name another `path` or `database`"
         )
-        raise PositionError(message, hint)
+        other = fill if is_filled else START_ANEW
+        raise PositionError(message, f"restore a backup of the target from after batch {files_from}; or {other}")

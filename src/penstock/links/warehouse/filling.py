@@ -75,13 +75,16 @@ class Filling:
         Raises PositionError if files are gone that the target needs: those of batches before `files_from` may be.
         """
         if self._fills is not None and files_from and not sink.batch_offset():
-            sink.finish(*self._fills.beginning())
+            offset, waiting = self._fills.beginning()
+            sink.finish(offset, waiting)
             _REMEMBERED.maybe_crash()
-        require_files(self._link, sink.batch_offset(), files_from)
+            _log.info("a new target begins where files are there", link=self._link, offset=offset, lacks=len(waiting))
+        is_filled = self._fills is not None
+        require_files(self._link, sink.batch_offset(), files_from, is_filled=is_filled)
         for table, offset in sink.waiting().items() if files_from else ():
             if offset >= 0:
                 first = files_from if self._fills is None else self._fills.files_from(table)
-                require_files(self._link, offset, first)
+                require_files(self._link, offset, first, is_filled=is_filled)
 
     def ask(self, unfilled: Collection[TableId], loaded_to: int) -> None:
         """See that `unfilled` tables are filled; the target has all before `loaded_to`. Raises UnavailableError."""
