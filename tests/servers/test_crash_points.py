@@ -34,6 +34,8 @@ _OF_LAKES = {f"lake.{name}" for name in ("recorded", "committed", "moved", "left
 """Of Delta tables: see pipeline/test_delta and test_delta_sink."""
 _OF_SNAPSHOTS = {"snapshot.refreshed"}
 """Of rows that are read again: see test_snapshots."""
+_OF_FILLS = {"fill.remembered"}
+"""Of targets that come when files are gone: see test_unfilled_tables and test_fills."""
 _OF_SKIPS = {"skip.kept", "skip.passed"}
 """Of changes that are passed over: see test_table_requests."""
 _OF_LOADS = {"load.merged", "load.positions_set", "load.committed", "load.finished"}
@@ -62,7 +64,9 @@ def running(make_crash_case: Callable[..., CrashCase]) -> CrashCase:
 
 def test_there_is_a_test_for_every_point() -> None:
     tested = (_OF_FIRST_STARTS, _OF_RESTORED_TRACKERS, _OF_STATEMENTS, _OF_PUBLISHERS, _OF_FILES, _OF_LOADS)
-    assert set(crash_points()) == _OF_WATERMARKS.union(_OF_RETENTION, _OF_LAKES, _OF_SNAPSHOTS, _OF_SKIPS, *tested)
+    assert set(crash_points()) == _OF_WATERMARKS.union(
+        _OF_RETENTION, _OF_LAKES, _OF_SNAPSHOTS, _OF_SKIPS, _OF_FILLS, *tested
+    )
 
 
 # Each process goes on from where the one before died, passes by there, and dies at the next place.

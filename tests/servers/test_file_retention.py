@@ -26,7 +26,7 @@ from penstock.links.objects.retention import FileRetention
 from penstock.links.warehouse.load import WarehouseLoader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from penstock.adapters.objects.store import Objects
@@ -131,12 +131,15 @@ class Case:
         return [number for number, batch in enumerate(self.batches) if self.objects.exists(batch.path)]
 
 
-def sweep(directory: Path, batches: list[Batch], offsets: Mapping[str, int], now_hours: float) -> int:
+def sweep(
+    directory: Path, batches: list[Batch], offsets: Mapping[str, int], now_hours: float, kept: Collection[str] = ()
+) -> int:
     """Delete what is older than two hours and loaded by targets that stand at `offsets`."""
     objects = open_objects(ObjectsSpec((directory / "objects").as_uri()))
     retention = FileRetention("shop", BatchTopic(batches), "batches", objects, 2 * _HOUR)
     publisher = BatchPublisher(FilePublisher(directory / "record"), "batches", 1)
-    return retention.sweep(publisher, offsets, int(now_hours * _HOUR))
+    topics = {batch.topic for batch in batches if batch.topic not in kept}
+    return retention.sweep(publisher, offsets, int(now_hours * _HOUR), topics)
 
 
 def sweep_and_crash(point: str, directory: Path, batches: list[Batch]) -> None:
@@ -201,9 +204,18 @@ def test_a_target_that_comes_later_is_told_that_files_are_gone_and_gets_nothing(
         case.load("postgres", 10)
 
     assert "the target of to-postgres has loaded the batches before offset 0" in raised.value.message
-    assert "start a new pipeline with an initial snapshot" in raised.value.hint
+    assert "restore a backup of the target from after batch 5" in raised.value.hint
     assert case.targets["postgres"].tables() == []
     assert case.sweep(100) == 0
+
+
+def test_files_of_tables_that_no_snapshot_brings_back_stay(case: Case) -> None:
+    kept = [replace(batch, topic="joined") for batch in case.batches[::2]]
+    batches = [kept[n // 2] if n % 2 == 0 else batch for n, batch in enumerate(case.batches)]
+
+    deleted = sweep(case.directory, batches, {"one": 10}, 7, kept=["joined"])
+
+    assert (deleted, case.record.files_from, case.there()) == (2, 5, [0, 2, 4, 5, 6, 7, 8, 9])
 
 
 def test_without_any_target_nothing_is_deleted(case: Case) -> None:

@@ -13,7 +13,7 @@ from penstock.adapters.objects.store import open_objects
 from penstock.cli.main import app
 from penstock.core.errors import PositionError
 from penstock.links.objects.publish import BatchPublisher
-from penstock.wiring.files import files_from, sweep_files
+from penstock.wiring.files import objects_record, sweep_files
 from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_publisher
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_rows_of_any_text_go_through_csv_on_a_store_and_old_files_go_when_the_ta
     assert [key.rpartition(".csv")[2] for key in written] == [".gz"] * len(written)
     assert len(written) >= 2
     assert len(objects.list(fresh_database)) == 1
-    assert files_from(chain.spec) > 0
+    assert objects_record(chain.spec).files_from > 0
     (tmp_path / fresh_database / "wh.duckdb").unlink()
     with pytest.raises(PositionError, match="as all targets that there were had loaded them"):
         chain.load()

@@ -155,6 +155,8 @@ def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     yield f"  lock         {_lock_place(spec)}"
     yield f"  objects      {objects_url(spec)}"
     yield from _explain_files(spec.objects)
+    if spec.files_keep_hours is not None:
+        yield f"               files that every target has loaded are deleted after {spec.files_keep_hours:g} h"
     yield f"  live page    {spec.web.meaning if spec.web else 'none'}"
 
 
@@ -164,8 +166,6 @@ def _explain_files(objects: ObjectsSpec) -> Iterator[str]:
         yield f"               as CSV, compressed with {objects.compression}"
     if objects.batch_seconds:
         yield f"               a file is closed {objects.batch_seconds:g} s after its first change came, at the latest"
-    if objects.keep_hours is not None:
-        yield f"               files that every target has loaded are deleted after {objects.keep_hours:g} h"
 
 
 def _state_place(spec: PipelineSpec) -> str:

@@ -40,6 +40,10 @@ class Rows:
     full_refresh: Annotated[
         bool, typer.Option("--full-refresh", help="Empty the table in targets first, even if a target refuses it.")
     ] = False
+    link: Annotated[
+        str,
+        typer.Option("--link", metavar="LINK", help="Have --full-refresh empty it in the target of this link alone."),
+    ] = ""
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,7 @@ def _options(rows: Rows, locks: Locks) -> SnapshotOptions:
         full_refresh=rows.full_refresh or locks.full_lock,
         method=method,
         lock_ms=locks.lock_ms,
+        link=rows.link,
     )
 
 

@@ -44,6 +44,9 @@ def request_snapshots(
     if keys_file is not None and (typed.where or len(tables) > 1):
         message = "--keys are of one table, and say already which rows are meant"
         raise UsageError(message, "name one table, and leave --where out")
+    if typed.link and (not typed.full_refresh or typed.method is Method.FULL_LOCK):
+        message = "--link says whose target --full-refresh empties; other ways concern all targets"
+        raise UsageError(message, "give --full-refresh with it, without --full-lock; or leave --link out")
     keys = () if keys_file is None else _read_keys(keys_file)
     return ask_for_snapshots(spec, tables, replace(typed, keys=keys))
 

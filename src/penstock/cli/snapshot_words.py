@@ -26,6 +26,7 @@ def describe_snapshot(snapshot: Snapshot) -> dict[str, object]:
         "chunk_rows": options.chunk_rows,
         "rows_per_second_max": options.rows_per_second or None,
         "full_refresh": options.full_refresh,
+        "link": options.link or None,
         "method": options.method,
         "lock_ms": options.lock_ms if options.method is Method.BLACKHOLE else None,
         "rows": snapshot.rows,
@@ -44,4 +45,5 @@ def snapshot_line(snapshot: Snapshot) -> str:
     of_about = f" of about {snapshot.rows_expected:,}" if snapshot.rows_expected and not snapshot.options.where else ""
     left = seconds_left(snapshot)
     ahead = "" if left is None else f", {format_seconds(left)} left"
-    return f"{snapshot.table}: {state_word(snapshot)}, {snapshot.rows:,}{of_about} rows{ahead}"
+    whose = f" for {snapshot.options.link}" if snapshot.options.link else ""
+    return f"{snapshot.table}{whose}: {state_word(snapshot)}, {snapshot.rows:,}{of_about} rows{ahead}"

@@ -8,6 +8,7 @@ cannot show (that names are unique, that links lead somewhere) is checked in
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
@@ -68,6 +69,7 @@ FRESHNESS_MS: Mapping[str, int] = {
 """By kind of sink: where a load is a commit of some seconds, files or money, changes gather for longer."""
 _FILES_FRESHNESS_SECONDS = 1.0
 """Where nothing loads the files."""
+_FILES_KEEP_HOURS = 168.0
 
 
 class KafkaSecuritySpec(Spec):
@@ -259,6 +261,13 @@ class PipelineSpec(Spec):
     def files_freshness_seconds(self) -> float:
         """For how long changes may gather before they become files: as short as any link wants it."""
         return min((self.freshness_seconds(link) for link in self.links), default=_FILES_FRESHNESS_SECONDS)
+
+    @property
+    def files_keep_hours(self) -> float | None:
+        """How long files stay that every target has loaded, None for ever: without transactions nothing refills one."""
+        default = _FILES_KEEP_HOURS if self.kafka.transactions else math.inf
+        hours = default if self.objects.keep_hours is None else self.objects.keep_hours
+        return None if math.isinf(hours) else hours
 
     def secret_names(self) -> tuple[str, ...]:
         """The environment variables that hold the pipeline's secrets."""

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.core.csv_dialect import CsvDialect
-from penstock.core.schema_changes import Move, SchemaChangeKind
+from penstock.core.schema_changes import Move, SchemaChangeKind, without_links
 from penstock.core.tables import TableId
 from penstock.core.topic_fingerprints import read_own
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+BatchMessages: TypeAlias = "Sequence[tuple[int, bytes]]"
+"""Offsets of the batch topic and the messages there, in order."""
+
+ReadBatches: TypeAlias = "Callable[[int, int], Iterable[BatchMessages]]"
+"""Reads the batch topic from one offset to before another."""
 
 _VERSION = 3
 _TOPIC = "the batch topic"
@@ -29,7 +39,8 @@ class Batch:
     log, or of what is announced, in the log file `file`. `last_timestamp_ms` is
     the commit time of the newest change. `moves` are what the announced statement
     moved from name to name; the rows before it of all tables in there are before it.
-    `column_renames` are (old, new) names of columns of an announced schema.
+    `column_renames` are (old, new) names of columns of an announced schema. `begins_for` and
+    `ends_for` are links to which it says something else: see `SchemaChange`.
 
     `format` is "parquet" or "csv", `compression` "zstd" or "gzip", `dialect` how a
     CSV is to be read; `size_bytes` and `crc32` (of all of its bytes, as zlib counts
@@ -59,10 +70,18 @@ class Batch:
     dialect: CsvDialect | None = None
     crc32: int | None = None
     written_at_ms: int = 0
+    begins_for: str = ""
+    ends_for: str = ""
+
+    def seen_by(self, link: str) -> Batch:
+        """What it says to `link`: that the table begins, or what it says to everybody."""
+        kind = SchemaChangeKind.CREATE if self.begins_for == link else self.kind
+        return replace(self, kind=kind, begins_for="") if self.begins_for else self
 
     def to_json(self) -> bytes:
         """The message as it stands in the batch topic."""
-        return json.dumps({"version": _VERSION, **asdict(self), "table": str(self.table)}).encode()
+        fields = {"version": _VERSION, **asdict(self), "table": str(self.table)}
+        return json.dumps(without_links(fields)).encode()
 
     @classmethod
     def from_json(cls, message: bytes) -> Batch:

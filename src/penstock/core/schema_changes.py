@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +11,8 @@ from penstock.core.tables import TableId
 from penstock.core.topic_fingerprints import read_own
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.core.changes import MessageFormat
 
 _VERSION = 2
@@ -55,6 +57,10 @@ class SchemaChange:
     `column_renames` are pairs of a column's old and its new name, given all at once.
     `format` is how the messages of `topic` are written. Where the table begins anew, the
     partitions of `topic` ended at `begins`, whatever lies before those offsets.
+
+    For the link `begins_for` the table begins here, without rows, as with CREATE: its rows
+    come in a snapshot. For the link `ends_for` that snapshot ended before its last row, and the
+    table is left as it is until it begins anew. For everybody else the event is what `kind` says.
     """
 
     source: str
@@ -72,6 +78,13 @@ class SchemaChange:
     column_renames: tuple[tuple[str, str], ...] = ()
     format: MessageFormat = "avro"
     begins: tuple[int, ...] = ()
+    begins_for: str = ""
+    ends_for: str = ""
+
+    @property
+    def for_all(self) -> SchemaChange:
+        """What it says to everybody."""
+        return replace(self, begins_for="", ends_for="")
 
     def to_json(self) -> bytes:
         """The message as it stands in the schemas topic."""
@@ -81,7 +94,7 @@ class SchemaChange:
             del fields["format"]
         if not any(self.begins):
             del fields["begins"]
-        return json.dumps(fields).encode()
+        return json.dumps(without_links(fields)).encode()
 
     @classmethod
     def from_json(cls, message: bytes) -> SchemaChange:
@@ -98,6 +111,11 @@ class SchemaChange:
         fields["column_renames"] = tuple((old, new) for old, new in fields.get("column_renames", ()))
         fields["begins"] = tuple(fields.get("begins", ()))
         return cls(**fields)
+
+
+def without_links(fields: Mapping[str, object]) -> Mapping[str, object]:
+    """Leave out the links that a message names where it names none, as older releases know no such fields."""
+    return {key: value for key, value in fields.items() if value or key not in {"begins_for", "ends_for"}}
 
 
 def read_schema_change(topic: str, offset: int, value: bytes) -> SchemaChange:

@@ -80,8 +80,9 @@ class SnapshotOptions:
     `where` is a condition in the source's SQL, "" for every row; `keys`, where
     there are any, are the primary keys that are read in place of all rows, each as JSON text.
     `rows_per_second` is the most, 0 for no limit. With `full_refresh` targets empty the
-    table before they get its rows, as they always do with the method `FULL_LOCK`. A lock
-    of the method `BLACKHOLE` is to last `lock_ms` at most.
+    table before they get its rows, as they always do with the method `FULL_LOCK`; where it
+    names a `link`, the target of that link alone does. A lock of the method `BLACKHOLE` is
+    to last `lock_ms` at most.
     """
 
     where: str = ""
@@ -91,6 +92,7 @@ class SnapshotOptions:
     full_refresh: bool = False
     method: Method = Method.READ_ONLY
     lock_ms: int = LOCK_MS
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,8 @@ class SnapshotProgress:
     whoever reads rows, "" at the start. `left` are the ranges of keys that were not read
     (core/chunk_plan), () for all from `cursor` on. `fills` says that the table had no
     rows in its topic when the snapshot began, so that it lacks rows until it is done; `mends`, that it has rows until
-    then which are not those of the source.
+    then which are not those of the source. `link` is the one whose target alone has no rows of it
+    until then.
     """
 
     table: str
@@ -149,6 +152,7 @@ class SnapshotProgress:
     is_done: bool = False
     mends: bool = False
     left: tuple[tuple[str, str], ...] = ()
+    link: str = ""
 
     @property
     def ranges(self) -> tuple[tuple[str, str], ...]:
@@ -183,6 +187,7 @@ class SnapshotProgress:
             is_done=fields["is_done"] is True,
             mends=fields.get("mends") is True,
             left=_ranges(fields.get("left")),
+            link=str(fields.get("link", "")),
         )
 
 

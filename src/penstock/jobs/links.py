@@ -22,7 +22,8 @@ from penstock.links.objects.plan import ObjectsPlan
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.write import RangeWritten
 from penstock.links.warehouse.load import WarehouseLoader
-from penstock.wiring.files import SWEEP_SECONDS, batch_reader, files_from, sweep_files
+from penstock.wiring.files import SWEEP_SECONDS, batch_reader, objects_record, sweep_files
+from penstock.wiring.fills import fills_of, first_files
 from penstock.wiring.large_files import LargeSweeps
 from penstock.wiring.open import (
     OBJECTS_LINK,
@@ -228,7 +229,9 @@ class WarehouseLink:
         sinks = self._open_sinks(self._pipeline, self._link)
         registry, read = open_registry(self._pipeline), batch_reader(self._pipeline)
         loader = self._loader = WarehouseLoader(self.name, sinks, registry, self._state, self._wanted, read)
-        start = loader.start(files_from(self._pipeline), open_table_control(self._pipeline, self._link))
+        record = objects_record(self._pipeline)
+        first, fills = first_files(self._pipeline, self._link, record), fills_of(self._pipeline, self._link, record)
+        start = loader.start(first, open_table_control(self._pipeline, self._link), fills)
         pace = self._pipeline.freshness_seconds(self._link)
         return MessageWork(batch_topic(self._pipeline), start, self._take, loader.keep_trying, pace)
 

@@ -11,6 +11,7 @@ from penstock.jobs.spolt_link import SpoltLink
 from penstock.links.capture.spec import CaptureSpec
 from penstock.links.spolts.spec import spolt_job
 from penstock.wiring.epochs import next_epoch
+from penstock.wiring.fills import open_fills
 from penstock.wiring.heartbeat import Heartbeats
 from penstock.wiring.identity import claim_state
 from penstock.wiring.micro_batches import MicroBatches, run_tasks_once, sinks_with_tasks
@@ -51,16 +52,29 @@ def run_pipeline(run: PipelineRun, runner: Runner) -> None:
             _police(run),
             _tasks(run),
         ):
-            first: PenstockError | None = None
-            for stage in plan_stages(run, runner, epoch, state):
-                # What a link that gives up has brought in before is carried all the same.
-                error = runner.run(run, stage, conditions)
-                first = first or error
+            first = _run_stages(run, runner, epoch, state, conditions)
+            filled: set[str] = set()
+            # What links have asked for at their start, as their targets lack it.
+            while first is None and run.once and run.only is None and (asked := open_fills(run.spec) - filled):
+                filled |= asked
+                first = _run_stages(run, runner, epoch, state, conditions)
             if run.once and run.only is None:
                 error = run_tasks_once(run.spec)
                 first = first or error
             if first is not None:
                 raise first
+
+
+def _run_stages(
+    run: PipelineRun, runner: Runner, epoch: int, state: State, conditions: Conditions
+) -> PenstockError | None:
+    """Run all links; return the first error of one that cannot go on, which others carry past."""
+    first: PenstockError | None = None
+    for stage in plan_stages(run, runner, epoch, state):
+        # What a link that gives up has brought in before is carried all the same.
+        error = runner.run(run, stage, conditions)
+        first = first or error
+    return first
 
 
 def _heartbeats(run: PipelineRun, epoch: int, state: State) -> AbstractContextManager[object]:

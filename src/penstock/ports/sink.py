@@ -44,7 +44,7 @@ class Sink(Protocol):
     def waiting(self) -> Mapping[TableId, int]:
         """For each table that waits: the offset in the batch topic from which to read it, before `batch_offset()`.
 
-        It is -1 for one that the link has dropped.
+        It is -1 for one that the link has dropped, and -2 for one that waits for its snapshot.
         """
         ...
 
@@ -53,7 +53,7 @@ class Sink(Protocol):
     ) -> None:
         """Remember that every batch before `batch_offset` of the batch topic is loaded.
 
-        Of a table in `waiting` every batch before the offset there is, and no other; -1 is kept as it is.
+        Of a table in `waiting` every batch before the offset there is, and no other; -1 and -2 are kept as they are.
         Without `waiting` the tables that wait are as they were. What is loaded of the
         tables in `anew`, which are in `waiting`, does not count: they begin with the batch there.
         """

@@ -20,6 +20,7 @@ _MODULES_WITH_POINTS = (
     "penstock.links.capture.mysql.statements",
     "penstock.links.objects.retention",
     "penstock.links.objects.write",
+    "penstock.links.warehouse.filling",
     "penstock.links.warehouse.lake_sink",
     "penstock.links.warehouse.lake_tables",
     "penstock.links.warehouse.load",

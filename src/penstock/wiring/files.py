@@ -17,7 +17,7 @@ from penstock.links.objects.retention import FileRetention
 from penstock.links.objects.write import FileRules
 from penstock.links.warehouse.lake_state import LakeState
 from penstock.links.warehouse.progress import TargetProgress
-from penstock.links.warehouse.set_aside import DROPPED
+from penstock.wiring.fills import deleted_topics
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.config.specs import PipelineSpec
+    from penstock.core.batches import BatchMessages, ReadBatches
     from penstock.links.objects.publish import BatchPublisher
-    from penstock.links.warehouse.load import Messages, ReadBatches
 
 SWEEP_SECONDS = 300.0
 """How often old files are looked for; that means asking every target where it stands."""
@@ -54,11 +54,11 @@ def batch_closing(spec: PipelineSpec) -> BatchClosing:
     return BatchClosing(objects.batch_rows_max, objects.batch_mebibytes_max << 20, objects.batch_seconds)
 
 
-def files_from(spec: PipelineSpec) -> int:
-    """The offset of the batch topic before which files may be gone."""
+def objects_record(spec: PipelineSpec) -> ObjectsRecord:
+    """The newest record of the link that writes files, which says which of them may be gone."""
     with closing(open_topic_log(spec)) as log:
         record = committed_position(spec, log, OBJECTS_LINK)
-    return 0 if record is None else ObjectsRecord.from_mapping(record).files_from
+    return ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
 
 
 def sink_offsets(spec: PipelineSpec) -> Mapping[str, int]:
@@ -81,13 +81,13 @@ def sink_offsets(spec: PipelineSpec) -> Mapping[str, int]:
 
 def _needs_from(target: TargetProgress | LakeState) -> int:
     """The offset of the batch topic before which nothing is needed any more, by tables that wait neither."""
-    return min([target.batch_offset(), *(at for at in target.waiting().values() if at != DROPPED)])
+    return min([target.batch_offset(), *(at for at in target.waiting().values() if at >= 0)])
 
 
 def batch_reader(spec: PipelineSpec) -> ReadBatches:
     """What reads stretches of the batch topic, for tables that have waited."""
 
-    def read(start: int, end: int) -> Iterator[Messages]:
+    def read(start: int, end: int) -> Iterator[BatchMessages]:
         with closing(open_topic_log(spec)) as log:
             yield from log.read(batch_topic(spec), 0, start, end)
 
@@ -100,14 +100,14 @@ def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> None:
     What cannot be asked or deleted now waits for the next time: nothing stops for
     it, except for a newer instance, which raises FencedError.
     """
-    if spec.objects.keep_hours is None:
+    if spec.files_keep_hours is None:
         return
     try:
         with closing(open_topic_log(spec)) as log:
-            keep_ms = int(spec.objects.keep_hours * 3_600_000)
+            keep_ms = int(spec.files_keep_hours * 3_600_000)
             objects, now_ms = open_object_store(spec), time.time_ns() // 1_000_000
             retention = FileRetention(spec.pipeline, log, batch_topic(spec), objects, keep_ms)
-            deleted = retention.sweep(publisher, sink_offsets(spec), now_ms)
+            deleted = retention.sweep(publisher, sink_offsets(spec), now_ms, deleted_topics(spec, log))
     except FencedError:
         raise
     except PenstockError as error:

@@ -160,7 +160,8 @@ def _request_problems(status: PipelineStatus) -> Iterator[Problem]:
         subject, age = f"{each.link}, {each.table}", _duration((status.now_ms - each.asked_at_ms) / 1000)
         if each.has_dropped:
             text = f"it is not loaded any more: {each.asked_by} dropped it {age} ago"
-            hint = f"bring it back: penstock snapshot FILE {each.table} --full-refresh; or leave it out of the link"
+            way = f"penstock snapshot FILE {each.table} --full-refresh --link {each.link}"
+            hint = f"bring it back: {way}; or leave it out of the link"
             yield Problem("warning", subject, text, hint)
         elif each.pauses:
             text = f"it waits: {each.asked_by} paused it {age} ago; files are kept from there on"
@@ -187,8 +188,9 @@ def _snapshot_hint(snapshot: Snapshot) -> str:
     if not snapshot.status.has_ended:
         return snapshot.hint
     mend = f"{snapshot.hint}; then take" if snapshot.hint else "take"
+    again = f" --full-refresh --link {snapshot.options.link}" if snapshot.options.link else ""
     return (
-        f"{mend} another one: penstock snapshot FILE {snapshot.table}; "
+        f"{mend} another one: penstock snapshot FILE {snapshot.table}{again}; "
         f"or let it be: penstock snapshot FILE {snapshot.table} --cancel"
     )
 

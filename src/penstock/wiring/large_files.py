@@ -36,7 +36,7 @@ class LargeSweeps:
 
         What cannot be deleted now waits for the next time.
         """
-        keep_hours = self._spec.objects.keep_hours
+        keep_hours = self._spec.files_keep_hours
         if keep_hours is None or time.monotonic() - self._swept_at < _SWEEP_SECONDS:
             return
         self._swept_at = time.monotonic()

@@ -12,7 +12,7 @@ from penstock.core.snapshots import Method, Status, Wanted
 from penstock.core.tables import TableId
 from penstock.links.capture.rereads import paused_tables
 from penstock.wiring.capture_kinds import capture_kind
-from penstock.wiring.carried_requests import carried_requests
+from penstock.wiring.carried_requests import carried_requests, carries
 from penstock.wiring.open import open_snapshot_list, open_table_actions
 from penstock.wiring.refreshing import new_snapshot
 
@@ -67,6 +67,7 @@ def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: Snapsh
         _refuse_dropped(spec, tables)
     asked = [new_snapshot(source_of(spec, table), table, options) for table in tables]
     for each in asked:
+        _require_link(spec, each)
         source = spec.source(each.source)
         with closing(capture_kind(source).rows(source, spec.pipeline)) as reader:
             reader.check(TableId.parse(each.table), options)
@@ -131,6 +132,17 @@ def source_of(spec: PipelineSpec, table: str) -> str:
     message = f"{table} is a table of {', '.join(names)}" if names else f"no source of the file carries {table}"
     hint = "give each table as schema.name, as `tables` of its source matches it"
     raise UsageError(message, hint)
+
+
+def _require_link(spec: PipelineSpec, asked: Snapshot) -> None:
+    """Raise UsageError if the link that a snapshot is for does not load its table."""
+    links = [
+        link for link in spec.links if link.source == asked.source and carries(spec, link, TableId.parse(asked.table))
+    ]
+    if asked.options.link and asked.options.link not in {link.name for link in links}:
+        message = f"no link called {asked.options.link} loads {asked.table}"
+        hint = f"those that do: {', '.join(link.name for link in links)}" if links else "leave --link out"
+        raise UsageError(message, hint)
 
 
 def _refuse_dropped(spec: PipelineSpec, tables: Sequence[str]) -> None:

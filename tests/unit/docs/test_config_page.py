@@ -133,7 +133,7 @@ def _type(key: str, annotation: object, metadata: Sequence[object]) -> str | Non
 def _single(annotation: object, metadata: Sequence[object]) -> str | None:
     is_read = any(isinstance(each, BeforeValidator) for each in metadata)
     match get_origin(annotation):
-        case None if is_read and annotation is int:
+        case None if is_read and annotation in {int, float}:
             return None
         case None:
             return _PLAIN[annotation] + _bounds(metadata)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _TOPIC, _KEY_ID, _VALUE_ID = "db.shop.orders", 1, 2
 _OWNER = "0000abcd"
+LINK = "new"
+"""A link whose target comes later, and lacks the table until a snapshot fills it there."""
 _Answer = TypeVar("_Answer")
 _VALUE_SCHEMA = value_schema(SCHEMA)
 
@@ -77,6 +79,7 @@ class Topic:
 
     def __init__(self, rows: Mapping[int, int]) -> None:
         self.folded: dict[int, int | None] = dict(rows)
+        self.of_link: dict[int, int | None] | None = None
         self.record: Mapping[str, Any] | None = None
         self.places: list[tuple[int, int]] = []
         self.schema_changes: list[SchemaChange] = []
@@ -102,12 +105,19 @@ class Topic:
         for part in messages:
             if part.topic == "schemas":
                 self.schema_changes += [SchemaChange.from_json(value) for value in part.values.to_pylist() if value]
-                assert self.schema_changes[-1].kind is SchemaChangeKind.CREATE
                 self._stand(*self.schema_changes[-1].order[1:])
-                self.folded = {}
+                self._tell(self.schema_changes[-1])
             else:
                 self._fold(part)
         self.record = copy.deepcopy(dict(record()))
+
+    def _tell(self, told: SchemaChange) -> None:
+        """Empty the table for whom it begins; the link forgets it where it is a part."""
+        if told.kind is SchemaChangeKind.CREATE:
+            self.folded, self.of_link = {}, {}
+        else:
+            assert LINK in {told.begins_for, told.ends_for}
+            self.of_link = {} if told.begins_for else None
 
     def _fold(self, part: Messages) -> None:
         changes = decode_changes(SCHEMA, _VALUE_SCHEMA, part.values)
@@ -115,13 +125,16 @@ class Topic:
             self._stand(int(changes.pos[index]), int(changes.row[index]))
             row = changes.before if op == Op.DELETE else changes.after
             key, value = int(row.column("id")[index].as_py()), row.column("n")[index].as_py()
-            if op == Op.DELETE:
-                self.folded.pop(key, None)
-            elif value is None:
-                # Whoever folds keeps what is there.
-                self.folded.setdefault(key, None)
-            else:
-                self.folded[key] = value
+            for folded in (self.folded, self.of_link):
+                if folded is None:
+                    continue
+                if op == Op.DELETE:
+                    folded.pop(key, None)
+                elif value is None:
+                    # Whoever folds keeps what is there.
+                    folded.setdefault(key, None)
+                else:
+                    folded[key] = value
 
     def _stand(self, offset: int, row: int) -> None:
         """Places in a topic never go back: readers hold whoever does that for somebody else."""

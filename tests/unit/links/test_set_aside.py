@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.core.tables import TableId
-from penstock.links.warehouse.set_aside import SetAside
+from penstock.links.warehouse.set_aside import DROPPED, UNFILLED, SetAside
 
 A, B, C = (TableId("shop", name) for name in "abc")
 
@@ -49,3 +49,20 @@ def test_a_table_is_released_where_the_others_are_and_not_before() -> None:
     assert (aside.release(9), aside.offsets()) == (set(), {A: 8})
     aside.advance([A], 9)
     assert (aside.release(9), aside.offsets()) == ({A}, {})
+
+
+def test_what_waits_for_its_snapshot_follows_its_rows_from_name_to_name() -> None:
+    aside = SetAside({A: UNFILLED, C: 4})
+
+    moved = aside.move_unfilled([(A, B)])
+    swapped = aside.move_unfilled([(B, C), (C, B)])
+
+    assert (moved, swapped) == ({B}, {C})
+    assert aside.offsets() == {B: UNFILLED, C: UNFILLED}
+
+
+def test_a_table_that_its_source_drops_waits_for_no_snapshot_and_one_that_people_dropped_stays_so() -> None:
+    aside = SetAside({A: UNFILLED, B: DROPPED})
+
+    assert (aside.end_unfilled(A), aside.end_unfilled(B)) == (True, False)
+    assert (aside.offsets(), aside.forgotten(UNFILLED)) == ({B: DROPPED}, set())

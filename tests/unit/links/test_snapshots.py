@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.links.snapshot_model import Capture, Snapshots, TableRegistry, request
+from tests.unit.links.snapshot_model import LINK, Capture, Snapshots, TableRegistry, request
 from tests.unit.links.snapshot_source import Reader, Source
 
 from penstock.core.errors import PenstockError, SinkError, UnavailableError
 from penstock.core.publication import CaptureRecord
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted, Window, next_locked_rows
 from penstock.links.capture import sendable
 from penstock.links.large_messages import LargeMessages
@@ -311,3 +312,34 @@ def test_rows_under_a_lock_shrink_at_once_and_grow_slowly(rows: int, took_ms: fl
     assert found <= 2 * rows
     if took_ms > lock_ms:
         assert found <= max(1, rows / 2)
+
+
+def test_a_snapshot_for_one_link_that_ends_early_tells_that_link_alone_and_stops_nothing() -> None:
+    capture = Capture(Source({key: key for key in range(7)}), Snapshots())
+    capture.snapshots.add(request(1, SnapshotOptions(chunk_rows=2, full_refresh=True, link=LINK)))
+    for _ in range(3):
+        capture.step()
+        capture.read()
+    (begun,) = capture.snapshots.all()
+
+    capture.snapshots.want(begun.id, Wanted.CANCEL)
+    capture.step()
+
+    assert (begun.status, capture.snapshots.all()[0].status) == (Status.RUNNING, Status.CANCELLED)
+    told = [(each.kind, each.begins_for, each.ends_for) for each in capture.topic.schema_changes]
+    assert told == [(SchemaChangeKind.SCHEMA, LINK, ""), (SchemaChangeKind.SCHEMA, "", LINK)]
+    assert (capture.capture.stopped, capture.topic.folded) == ({}, capture.source.rows)
+
+
+def test_a_table_that_has_stopped_does_not_begin_for_one_link_alone() -> None:
+    capture = Capture(Source({1: 1}), Snapshots())
+    capture.stop_table()
+    capture.snapshots.add(request(1, SnapshotOptions(full_refresh=True, link=LINK)))
+
+    for _ in range(3):
+        capture.step()
+        capture.read()
+
+    (ended,) = capture.snapshots.all()
+    assert (ended.status, capture.topic.schema_changes) == (Status.FAILED, [])
+    assert "without --link" in ended.hint

@@ -5,14 +5,18 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.unit.links.snapshot_model import Capture, KilledError, Snapshots, request
+from tests.unit.links.snapshot_model import LINK, Capture, KilledError, Snapshots, request
 from tests.unit.links.snapshot_source import Source, index_of
 
 from penstock.core.publication import CaptureRecord
 from penstock.core.snapshots import Method, SnapshotOptions, Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _KEYS = 24
 _ROUNDS = 60
@@ -106,9 +110,9 @@ class World:
             keys = tuple(str(key) for key in self.random.sample(range(_KEYS), 5)) if self.random.random() < 0.25 else ()
             begins = not keys and self.random.random() < 0.5
             method = Method.READ_ONLY if keys else self.random.choice(self.methods)
-            options = SnapshotOptions(
-                keys=keys, chunk_rows=self.random.randint(1, 4), full_refresh=begins, method=method
-            )
+            link = LINK if begins and method is not Method.FULL_LOCK and self.random.random() < 0.6 else ""
+            rows = self.random.randint(1, 4)
+            options = SnapshotOptions(keys=keys, chunk_rows=rows, full_refresh=begins, method=method, link=link)
             self.capture.snapshots.add(request(self.asked, options))
 
     def kill(self) -> None:
@@ -128,13 +132,13 @@ class World:
         if record.rereads or any(each.mends and not each.is_done for each in record.snapshots.values()):
             # It is known that some rows are not those of the source.
             return
-        state, folded = self.capture.source.states[index_of(record.position)], self.capture.topic.folded
-        if any(progress.fills and not progress.is_done for progress in record.snapshots.values()):
-            # Of a row that was touched and not read yet nobody knows the value.
-            assert {key: value for key, value in folded.items() if value is not None}.items() <= state.items()
-            assert folded.keys() <= state.keys()
-        else:
-            assert folded == state
+        state, topic = self.capture.source.states[index_of(record.position)], self.capture.topic
+        under_way = [progress for progress in record.snapshots.values() if not progress.is_done]
+        is_filled = any(progress.fills for progress in under_way)
+        require(topic.folded, state, is_part=is_filled)
+        if topic.of_link is not None:
+            is_part = is_filled or any(progress.link == LINK for progress in under_way)
+            require(topic.of_link, state, is_part=is_part)
 
     def finish(self) -> None:
         """Let everything that is asked for come to its end."""
@@ -148,6 +152,16 @@ class World:
             if not capture.snapshots.all(is_open=True) and not capture.refreshers.is_busy:
                 break
         assert not capture.snapshots.all(is_open=True)
+
+
+def require(folded: Mapping[int, int | None], state: Mapping[int, int], *, is_part: bool) -> None:
+    """What is folded is the table, or a part of it."""
+    if is_part:
+        # Of a row that was touched and not read yet nobody knows the value.
+        assert {key: value for key, value in folded.items() if value is not None}.items() <= state.items()
+        assert folded.keys() <= state.keys()
+    else:
+        assert folded == state
 
 
 @settings(deadline=None, phases=(Phase.generate,))

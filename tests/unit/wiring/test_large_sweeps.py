@@ -43,6 +43,6 @@ def test_they_are_looked_for_once_in_six_hours_and_trouble_there_stops_nothing(
 
 def test_none_is_looked_for_where_files_are_kept_for_ever(tmp_path: Path) -> None:
     with capture_logs() as logged:
-        sweeps_of(tmp_path, "").sweep()
+        sweeps_of(tmp_path, ", keep_hours: forever").sweep()
 
     assert logged == []

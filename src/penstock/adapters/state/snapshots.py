@@ -94,7 +94,7 @@ class SqlSnapshots:
             "snapshot_id": snapshot.id,
             "source": snapshot.source,
             "table_name": snapshot.table,
-            "options": json.dumps(asdict(snapshot.options)),
+            "options": json.dumps(_fields(snapshot.options)),
             "wanted": snapshot.wanted,
             "status": snapshot.status,
             "rows_done": snapshot.rows,
@@ -124,6 +124,11 @@ def _snapshot(row: Row[tuple[object, ...]]) -> Snapshot:
         hint=row.hint,
         ran_ms=row.ran_ms,
     )
+
+
+def _fields(options: SnapshotOptions) -> dict[str, object]:
+    """Options as JSON values; earlier releases refuse a link."""
+    return {name: value for name, value in asdict(options).items() if value or name != "link"}
 
 
 def _options(fields: dict[str, Any]) -> SnapshotOptions:

@@ -175,7 +175,7 @@ class OpenCapture:
         self._stand_at(statement.end)
         timeline = statement.end.timeline
         kept = [a for a in outcome.schema_changes if str(a.table) not in self.stopped]
-        announced = [replace(a, order=in_timeline(a.order, timeline)) for a in kept]
+        announced = [self._with_part(replace(a, order=in_timeline(a.order, timeline))) for a in kept]
         self.timestamp_ms = statement.timestamp_ms
         _REGISTERED.maybe_crash()
         self.parts.publisher.create_topics(a.topic for a in announced)
@@ -194,6 +194,14 @@ class OpenCapture:
             if move.origin in unread | self.rereads.keys() and move.table == str(schema_change.table):
                 error = f"{move.origin} became {move.table} at {position}, before all of its rows were read again"
                 self.stopped[move.table] = StoppedTable(position, error, f"penstock snapshot FILE {move.table}")
+
+    def _with_part(self, schema_change: SchemaChange) -> SchemaChange:
+        """Tell the link at which the table has got the rows of one whose snapshot is not whole there."""
+        origins = {move.origin for move in schema_change.moves if move.table == str(schema_change.table)}
+        for each in self.snapshots.values():
+            if each.link and not each.is_done and each.table in origins:
+                return replace(schema_change, ends_for=each.link)
+        return schema_change
 
     def move(self, position: Position, server: str, messages: Sequence[Messages]) -> None:
         """Commit, with `messages`, that the capture goes on at `position` of another `server`."""
@@ -218,8 +226,12 @@ class OpenCapture:
         self.stopped.pop(str(schema_change.table), None)
         self.parts.publisher.create_topics([schema_change.topic])
         told = self._beginning(schema_change)
-        self.refresh(position, schema_change_messages(self.parts.schemas_topic, [told]), {})
+        self.tell(position, told)
         self.parts.table_catalog.announce(told)
+
+    def tell(self, position: Position, schema_change: SchemaChange) -> None:
+        """Commit a schema-change event at `position`, in the place of a part of a snapshot."""
+        self.refresh(position, schema_change_messages(self.parts.schemas_topic, [schema_change]), {})
 
     def _beginning(self, schema_change: SchemaChange) -> SchemaChange:
         """Say where the topic of a table that begins ends: what comes behind that is of the table as it begins."""

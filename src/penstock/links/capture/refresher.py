@@ -17,7 +17,7 @@ from penstock.core.snapshots import Method, SnapshotProgress, Status, Wanted, Wi
 from penstock.core.tables import TableId
 from penstock.links.capture.chunk_messages import GivesWayInPartError, SnapshotError, chunk_messages, require_came
 from penstock.links.capture.refresher_state import Locked, Near, Reading, near_since
-from penstock.links.capture.rereads import ask_for_rereads, paused_tables, stop_unread
+from penstock.links.capture.rereads import ask_for_rereads, end_unread, paused_tables
 from penstock.links.capture.table_return import announce_anew, require_may_begin
 from penstock.ports.snapshots import Chunk, Definition
 
@@ -129,7 +129,7 @@ class Refresher:
             asked = ask_for_rereads(self._capture, self._list, found.values(), boundary)
             found |= {snapshot.id: snapshot for snapshot in asked}
             for id_, progress in list(self._capture.snapshots.items()):
-                self._reconcile(id_, progress, found.pop(id_) if progress.is_done and id_ in found else found.get(id_))
+                self._reconcile(id_, progress, found.pop(id_, None) if progress.is_done else found.get(id_), boundary)
             known, at = self._known, self._capture.snapshots
             found = {id_: each for id_, each in found.items() if known.may_take(each, self, at.get(id_))}
             for snapshot in list(found.values()):
@@ -166,15 +166,15 @@ class Refresher:
             self._reading.key_range.is_taken = False
         self._reading = None
 
-    def _reconcile(self, id_: str, progress: SnapshotProgress, known: Snapshot | None) -> None:
+    def _reconcile(self, id_: str, progress: SnapshotProgress, known: Snapshot | None, boundary: Position) -> None:
         if progress.is_done:
             if known is not None:
                 self._tell(replace(known, status=Status.DONE, rows=progress.rows, error="", hint=""))
             # The next record leaves it out.
             del self._capture.snapshots[id_]
         elif known is None:
-            stop_unread(self._capture, progress, "the state database knows nothing of its snapshot any more")
-            del self._capture.snapshots[id_]
+            reason = "the state database knows nothing of its snapshot any more"
+            end_unread(self._capture, id_, progress, reason, boundary)
 
     def _begin(self, snapshot: Snapshot, boundary: Position) -> None:
         known = self._known
@@ -282,12 +282,16 @@ class Refresher:
     def _return_table(self, snapshot: Snapshot, found: Definition, boundary: Position) -> None:
         """Begin a table that had stopped or is new without rows; live changes of it flow from here on."""
         try:
-            schema_change = announce_anew(self._capture, found, boundary, snapshot.options.method)
+            schema_change = announce_anew(self._capture, found, boundary, snapshot.options)
         except UsageError as error:
             raise SnapshotError(error) from error
-        self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table, fills=True)
+        link = snapshot.options.link
+        self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table, fills=not link, link=link)
         self._known.begins_again(snapshot.id)
-        self._capture.begin_anew(boundary, schema_change)
+        if link:
+            self._capture.tell(boundary, schema_change)
+        else:
+            self._capture.begin_anew(boundary, schema_change)
         if snapshot.options.method is Method.FULL_LOCK:
             self._locked = Locked(snapshot, found.schema.table, schema_change.topic, Window())
 
@@ -374,14 +378,13 @@ class Refresher:
         self._unlock(snapshot)
         progress = self._capture.snapshots.get(snapshot.id)
         if progress is not None:
+            reason = "its snapshot was cancelled" if error is None else error.message
             try:
-                stop_unread(self._capture, progress, "its snapshot was cancelled" if error is None else error.message)
+                end_unread(self._capture, snapshot.id, progress, reason, boundary)
             except UnavailableError:
                 # Without the Schematizer its table cannot be stopped: it ends at one of the next looks, or tries.
                 self._known.not_before[snapshot.id] = time.monotonic() + _LOOK_SECONDS
                 return
-            del self._capture.snapshots[snapshot.id]
-            self._capture.advance(boundary)
         if snapshot.options.method is Method.BLACKHOLE:
             self._start(partial(self._reader.sweep, snapshot.id.__eq__))
         said, hint = ("", "") if error is None else (error.message, error.hint)

@@ -13,6 +13,7 @@ from penstock.core.errors import UsageError
 from penstock.core.publication import StoppedTable
 from penstock.core.snapshots import SnapshotProgress, Status, Wanted
 from penstock.core.tables import TableId
+from penstock.links.capture.table_return import announce_part
 from penstock.ports.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -57,7 +58,18 @@ def paused_tables(is_open: Collection[Snapshot]) -> frozenset[str]:
     return frozenset(each.table for each in is_open if each.wanted is Wanted.PAUSE)
 
 
-def stop_unread(capture: OpenCapture, progress: SnapshotProgress, reason: str) -> None:
+def end_unread(capture: OpenCapture, id_: str, progress: SnapshotProgress, reason: str, position: Position) -> None:
+    """Commit that a snapshot has ended early; its table stops, or is told to be a part, where it lacks rows now."""
+    _stop_unread(capture, progress, reason)
+    part = announce_part(capture, progress, position)
+    del capture.snapshots[id_]
+    if part is None:
+        capture.advance(position)
+    else:
+        capture.tell(position, part)
+
+
+def _stop_unread(capture: OpenCapture, progress: SnapshotProgress, reason: str) -> None:
     """Stop the table of a snapshot that ended before its rows were those of the source."""
     schema = capture.parts.table_catalog.announced_schema(TableId.parse(progress.table))
     if schema is not None and (progress.fills or progress.mends):

@@ -63,7 +63,7 @@ class TableCatalog:
         self.tracker = tracker
         self._registry = registry
         self._repeatable = repeatable
-        newest = {a.table: a for a in announced if a.source == source}
+        newest = {a.table: a.for_all for a in announced if a.source == source}
         self._announced = {table: a for table, a in newest.items() if a.kind is not SchemaChangeKind.DROP}
         self._encodable: dict[TableId, tuple[EncodableTable, str]] = {}
 
@@ -144,7 +144,7 @@ class TableCatalog:
         if schema_change.kind is SchemaChangeKind.DROP:
             self._announced.pop(schema_change.table, None)
         else:
-            self._announced[schema_change.table] = schema_change
+            self._announced[schema_change.table] = schema_change.for_all
         self._encodable.pop(schema_change.table, None)
 
     def require_tracker(self, stopped: Collection[str]) -> None:

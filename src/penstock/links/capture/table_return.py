@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from penstock.core.errors import TRACKER_LIKE_SOURCE, TableStoppedError, UsageError
+from penstock.core.errors import FULL_REFRESH, TRACKER_LIKE_SOURCE, TableStoppedError, UsageError
 from penstock.core.positions import in_timeline
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.snapshots import Method, require_key
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from penstock.core.positions import Position
-    from penstock.core.snapshots import SnapshotProgress
+    from penstock.core.positions import Order, Position
+    from penstock.core.snapshots import SnapshotOptions, SnapshotProgress
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.ports.snapshots import Definition, Snapshot
 
+_FOR_ALL: Final = f"{FULL_REFRESH}, without --link"
 
-def announce_anew(capture: OpenCapture, found: Definition, position: Position, method: Method) -> SchemaChange:
+
+def announce_anew(
+    capture: OpenCapture, found: Definition, position: Position, options: SnapshotOptions
+) -> SchemaChange:
     """Bring tracker and registry to the table as it was `found`, and return what is to be told of it at `position`.
 
     While it is stopped or not told of, nobody asks the tracker about it: a crash in between harms nothing.
+    With the `link` of `options` the table begins for that link alone.
     Raises UsageError where the table cannot be carried.
     """
+    if options.link:
+        return _announce_for(options.link, capture, found, position)
     table, table_catalog = found.schema.table, capture.parts.table_catalog
-    if method is not Method.FULL_LOCK:
+    if options.method is not Method.FULL_LOCK:
         require_key(found.schema)
     if table_catalog.tracker.table_schema(table) != found.schema:
         # Only whoever still has the link can commit, and may change the tracker.
@@ -41,8 +49,6 @@ def announce_anew(capture: OpenCapture, found: Definition, position: Position, m
         registered = table_catalog.register(found.schema, str(position))
     except TableStoppedError as error:
         raise UsageError(error.message, error.hint) from error
-    number, offset, _ = position.refresh_place.order
-    order = (number, offset, capture.refresh_row(position))
     return SchemaChange(
         source=table_catalog.source,
         table=table,
@@ -52,10 +58,56 @@ def announce_anew(capture: OpenCapture, found: Definition, position: Position, m
         value_schema_id=registered.value_schema_id,
         partitions=capture.parts.partitions,
         format=table_catalog.format,
-        order=in_timeline(order, position.timeline),
+        order=_order(capture, position),
         kind=SchemaChangeKind.CREATE,
         file=position.refresh_place.file,
     )
+
+
+def _announce_for(link: str, capture: OpenCapture, found: Definition, position: Position) -> SchemaChange:
+    """Return what is to be told where a table begins for `link`, and nothing becomes of it for others.
+
+    Raises UsageError where others have to know: they would keep rows of before.
+    """
+    table, table_catalog = found.schema.table, capture.parts.table_catalog
+    require_key(found.schema)
+    last = table_catalog.schema_change(table)
+    if last is None or str(table) in capture.stopped or table_catalog.tracker.table_schema(table) != found.schema:
+        message = f"{table} has stopped, or is not as the log has told of it, so that it has to begin for all targets"
+        raise UsageError(message, _FOR_ALL)
+    return _at(last, capture, position, begins_for=link)
+
+
+def announce_part(capture: OpenCapture, progress: SnapshotProgress, position: Position) -> SchemaChange | None:
+    """Return what is to be told at `position` of a table that lacks rows at one link, as its snapshot ended early.
+
+    None if it begins at no link alone, or has ended, as all links know.
+    """
+    last = capture.parts.table_catalog.schema_change(TableId.parse(progress.table))
+    return _at(last, capture, position, ends_for=progress.link) if progress.link and last is not None else None
+
+
+def _at(
+    last: SchemaChange, capture: OpenCapture, position: Position, begins_for: str = "", ends_for: str = ""
+) -> SchemaChange:
+    """Say once more what was told last, at `position`, and more to one link."""
+    return replace(
+        last,
+        order=_order(capture, position),
+        kind=SchemaChangeKind.SCHEMA,
+        file=position.refresh_place.file,
+        timestamp_ms=0,
+        moves=(),
+        column_renames=(),
+        begins=(),
+        begins_for=begins_for,
+        ends_for=ends_for,
+    )
+
+
+def _order(capture: OpenCapture, position: Position) -> Order:
+    number, offset, _ = position.refresh_place.order
+    return in_timeline((number, offset, capture.refresh_row(position)), position.timeline)
 
 
 def require_may_begin(capture: OpenCapture, snapshot: Snapshot, progress: SnapshotProgress | None) -> None:

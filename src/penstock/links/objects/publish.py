@@ -146,6 +146,8 @@ def _announcing(schema_change: SchemaChange) -> Batch:
         file=schema_change.file,
         moves=schema_change.moves,
         column_renames=schema_change.column_renames,
+        begins_for=schema_change.begins_for,
+        ends_for=schema_change.ends_for,
     )
 
 

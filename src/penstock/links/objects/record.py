@@ -43,7 +43,8 @@ class ObjectsRecord:
     anew in another one.
 
     Files of batch messages before `files_from` (offsets of the batch topic) may be
-    deleted, and no target starts before it; those before `deleted_to` are.
+    deleted, and no target starts before it; those before `deleted_to` are. Of tables that no
+    snapshot could fill only those before `kept_from` are, which an older release deleted.
     """
 
     schemas_offset: int = 0
@@ -56,8 +57,13 @@ class ObjectsRecord:
     message_bytes: Mapping[str, int] = field(default_factory=dict)
     files_from: int = 0
     deleted_to: int = 0
+    kept_from: int = 0
     stopped: Mapping[tuple[str, int], StoppedReading] = field(default_factory=dict)
     left: tuple[str, ...] = ()
+
+    def has_passed(self, offset: int) -> bool:
+        """Whether the schema-change event at `offset` was passed on."""
+        return offset < self.schemas_offset or offset in self.passed
 
     def reads(self, source: str, table: str, topic: str) -> bool:
         """Whether messages in a topic of a table are read: neither is it stopped, nor has it begun anew elsewhere."""
@@ -80,6 +86,7 @@ class ObjectsRecord:
             "message_bytes": dict(self.message_bytes),
             "files_from": self.files_from,
             "deleted_to": self.deleted_to,
+            "kept_from": self.kept_from,
             **({"stopped": [[*place, asdict(why)] for place, why in self.stopped.items()]} if self.stopped else {}),
             **({"left": list(self.left)} if self.left else {}),
         }
@@ -111,6 +118,7 @@ class ObjectsRecord:
             message_bytes={str(topic): int(size) for topic, size in message_bytes.items()},
             files_from=int(str(record.get("files_from", 0))),
             deleted_to=int(str(record.get("deleted_to", 0))),
+            kept_from=int(str(record.get("kept_from", record.get("files_from", 0)))),
             stopped={(topic, partition): StoppedReading(**why) for topic, partition, why in stopped},
             left=tuple(left),
         )

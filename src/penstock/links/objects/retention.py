@@ -1,5 +1,8 @@
 """Deleting files that every target has loaded, some time after they were written.
 
+Only files of tables that a snapshot could bring back: those of others, of which a
+target that comes later could have nothing, stay.
+
 Two numbers in the S3 spolt's record tell how far that is (offsets of the batch
 topic). `files_from` is moved first, by the publisher that fences every other
 instance; then files before it are deleted; then `deleted_to` follows. So a file
@@ -18,7 +21,7 @@ from penstock.core.errors import START_ANEW, PositionError
 from penstock.core.warehouse.manifest import manifest_folder, manifest_written_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from penstock.core.batches import Batch
     from penstock.links.objects.publish import BatchPublisher
@@ -42,14 +45,16 @@ class FileRetention:
         self._objects = objects
         self._keep_ms = keep_ms
 
-    def sweep(self, publisher: BatchPublisher, target_offsets: Mapping[str, int], now_ms: int) -> int:
-        """Delete what is old; return how many files were.
+    def sweep(
+        self, publisher: BatchPublisher, target_offsets: Mapping[str, int], now_ms: int, topics: Collection[str]
+    ) -> int:
+        """Delete what is old of `topics`; return how many files were.
 
         `target_offsets` is what each link's target says of itself (`Sink.batch_offset`);
         without any link nothing is deleted. Looks at 10,000 batches at most; the next
         sweep goes on. Raises what the store, the log and the publisher raise.
         """
-        deleted = self._delete_marked(publisher)
+        deleted = self._delete_marked(publisher, topics)
         loaded = min(target_offsets.values(), default=0)
         for _ in range(_TURNS_MAX):
             start = publisher.record.files_from
@@ -58,15 +63,15 @@ class FileRetention:
                 break
             publisher.forget_files(until, start)
             _TOLD.maybe_crash()
-            deleted += self._delete_marked(publisher)
+            deleted += self._delete_marked(publisher, topics)
         self._delete_manifests(now_ms - self._keep_ms)
         return deleted
 
-    def _delete_marked(self, publisher: BatchPublisher) -> int:
+    def _delete_marked(self, publisher: BatchPublisher, topics: Collection[str]) -> int:
         start, end = publisher.record.deleted_to, publisher.record.files_from
         if start >= end:
             return 0
-        keys = [batch.path for _, batch in self._batches(start, end) if batch.path]
+        keys = [batch.path for _, batch in self._batches(start, end) if batch.path and batch.topic in topics]
         self._objects.delete(keys)
         _DELETED.maybe_crash()
         publisher.forget_files(end, end)
@@ -91,15 +96,19 @@ class FileRetention:
         self._objects.delete([key for key in keys if manifest_written_at(key) < before_ms][:_BATCHES_AT_ONCE])
 
 
-def require_files(link: str, batch_offset: int, files_from: int) -> None:
-    """Raise PositionError if files are gone that a target which stands at `batch_offset` has not loaded."""
+def require_files(link: str, batch_offset: int, files_from: int, *, is_filled: bool) -> None:
+    """Raise PositionError if files are gone that a target which stands at `batch_offset` has not loaded.
+
+    `is_filled` says that a new target would be filled by snapshots.
+    """
     if batch_offset < files_from:
         message = (
             f"the target of {link} has loaded the batches before offset {batch_offset}; files of batches before "
             f"{files_from} were deleted (objects.keep_hours), as all targets that there were had loaded them"
         )
-        hint = (
-            f"a new target: {START_ANEW}; a target that was restored from a backup: restore one from after batch "
-            f"{files_from}"
+        fill = (
+            "let the link begin with an empty target, which snapshots of the source fill: delete the target's file, "
+            "or name another `path` or `database`"
         )
-        raise PositionError(message, hint)
+        other = fill if is_filled else START_ANEW
+        raise PositionError(message, f"restore a backup of the target from after batch {files_from}; or {other}")

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -18,29 +18,25 @@ from penstock.core.publication import count_rows
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.counts import CarriedRows
-from penstock.links.objects.retention import require_files
-from penstock.links.warehouse.set_aside import SetAside, Waited
+from penstock.links.warehouse.filling import Filling
+from penstock.links.warehouse.set_aside import DROPPED, UNFILLED, SetAside, Waited
 from penstock.links.warehouse.side_by_side import SideBySide
 from penstock.links.warehouse.skipping import Passed
+from penstock.links.warehouse.tied_tables import carried_moves, tied_stops
 from penstock.ports.state import TRIED_AGAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableSet
+    from collections.abc import Callable, Collection, Iterator, Mapping, MutableSet
 
-    from penstock.core.batches import Batch
+    from penstock.core.batches import Batch, BatchMessages, ReadBatches
     from penstock.core.tables import TableSchema
+    from penstock.links.warehouse.filling import Fills
     from penstock.links.warehouse.skipping import ChangeSkipper
     from penstock.links.warehouse.table_control import TableControl
     from penstock.ports.registry import Registry
     from penstock.ports.sink import Loaded, Sink
     from penstock.ports.state import State
     from penstock.ports.table_actions import SkippedChange
-
-Messages: TypeAlias = "Sequence[tuple[int, bytes]]"
-"""Offsets of the batch topic and the messages there, in order."""
-
-ReadBatches: TypeAlias = "Callable[[int, int], Iterable[Messages]]"
-"""Reads the batch topic from one offset to before another."""
 
 _log = structlog.get_logger()
 
@@ -86,6 +82,7 @@ class WarehouseLoader:
         self._wanted = wanted
         self._read = read
         self._control: TableControl | None = None
+        self._filling = Filling(link, state, None)
         self._aside = SetAside()
         self._remembered: dict[TableId, int] = {}
         self._next = 0
@@ -97,27 +94,29 @@ class WarehouseLoader:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, files_from: int = 0, control: TableControl | None = None) -> int:
+    def start(self, files_from: int = 0, control: TableControl | None = None, fills: Fills | None = None) -> int:
         """Return the offset of the batch topic to read from; tables that wait are tried again.
 
-        `control`, which `close` closes, brings what people ask for of single tables.
+        `control`, which `close` closes, brings what people ask for of single tables; with `fills` a new
+        target is filled by snapshots where files are gone.
         Raises PositionError if files are gone that the target needs: those of batches before `files_from` may be.
         """
-        self._control = control
+        self._control, self._filling = control, Filling(self._link, self._state, fills)
+        self._filling.begin(self._sink, files_from)
         self._next = self._finished_next = self._sink.batch_offset()
         # Who sets the link's offset back has everything read from there.
         self._remembered = {table: at for table, at in self._sink.waiting().items() if at < self._next}
         self._aside = SetAside(self._remembered)
-        waiting = {table: at for table, at in self._remembered.items() if not self._aside.is_dropped(table)}
-        require_files(self._link, min([self._next, *waiting.values()]), files_from)
         for table in self._state.stopped_tables(self._link):
             if TableId.parse(table) not in self._aside:
                 self._state.resume_table(self._link, table)
         if self._control is not None:
             self._control.begin(self, self._sink)
+        self._filling.ask(self._aside.forgotten(UNFILLED), self._next)
         self._counts.add({}, self._next)
         # A message that is in comes again: without any, nothing would try the tables that wait.
-        return max(0, self._next - 1) if waiting else self._next
+        waits = any(offset >= 0 for offset in self._remembered.values())
+        return max(0, self._next - 1) if waits else self._next
 
     def keep_trying(self, failed: Callable[[BaseException], None]) -> None:
         """Try tables that wait again also while no messages come, in a thread of its own until `close`.
@@ -139,7 +138,7 @@ class WarehouseLoader:
         self._side_by_side.close()
         self._registry.close()
 
-    def load(self, messages: Messages) -> int:
+    def load(self, messages: BatchMessages) -> int:
         """Load (offset, batch message) pairs, in order, and what tables lack whose turn has come.
 
         Returns how many rows were new.
@@ -168,18 +167,14 @@ class WarehouseLoader:
 
     def drop_table(self, table: TableId) -> None:
         """See `ControlledLoader`."""
-        self._aside.drop(table)
+        self._aside.forget(table, DROPPED)
         self._anew.add(table)
         self._finish({})
         self._state.resume_table(self._link, str(table))
 
-    def has_dropped(self, table: TableId) -> bool:
+    def forgotten(self, how: int) -> Collection[TableId]:
         """See `ControlledLoader`."""
-        return self._aside.is_dropped(table)
-
-    def dropped_tables(self) -> Collection[TableId]:
-        """See `ControlledLoader`."""
-        return {table for table in self._aside.offsets() if self._aside.is_dropped(table)}
+        return self._aside.forgotten(how)
 
     def skip_change(self, table: TableId, skipper: ChangeSkipper, kept: SkippedChange | None) -> Passed:
         """See `ControlledLoader`. It looks through 500 batches from where the table waits."""
@@ -192,12 +187,13 @@ class WarehouseLoader:
 
     def _batches_of(self, table: TableId, start: int) -> Iterator[Batch]:
         for messages in self._read(start, min(self._next, start + _BATCHES_AT_ONCE)):
-            batches = (read_batch(*each) for each in messages)
+            batches = (read_batch(*each).seen_by(self._link) for each in messages)
             yield from (each for each in batches if each.table == table and self._wanted(each.source, table))
 
     def _obey(self) -> None:
         if self._control is not None:
             self._control.obey(self, self._sink)
+        self._filling.look(self._aside.forgotten(UNFILLED), self._next)
 
     def _keep_trying(self, failed: Callable[[BaseException], None]) -> None:
         try:
@@ -248,20 +244,22 @@ class WarehouseLoader:
         start = min(offset for table, offset in self._aside.offsets().items() if table in refused) + 1
         for messages in self._read(start, self._next) if start < self._next else ():
             for offset, message in messages:
-                batch = read_batch(offset, message)
+                batch = read_batch(offset, message).seen_by(self._link)
                 if batch.table in refused and self._wanted(batch.source, batch.table):
                     self._begin_anew(offset, batch)
         if self._anew:
             self._finish({})
 
     def _begin_anew(self, offset: int, batch: Batch) -> None:
-        """If a refused or a dropped table begins anew with `batch`, let it go on there: nothing from before counts."""
+        """Let a refused or a forgotten table that begins anew with `batch` go on there: nothing from before counts."""
+        if batch.kind is SchemaChangeKind.DROP and offset >= self._next:
+            self._filling.end(self._aside, batch.table)
         if batch.kind is not SchemaChangeKind.CREATE:
             return
         is_refused = self._aside.is_refused(batch.table) or batch.table in self._anew
-        # A message that comes a second time is from before the table was dropped.
-        was_dropped = self._aside.is_dropped(batch.table) and offset >= self._next
-        if was_dropped or (is_refused and self._aside.lacks(batch.table, offset - 1)):
+        # A message that comes a second time is from before the table was forgotten.
+        was_forgotten = self._aside.is_forgotten(batch.table) and offset >= self._next
+        if was_forgotten or (is_refused and self._aside.lacks(batch.table, offset - 1)):
             self._aside.skip(batch.table, offset)
             self._anew.add(batch.table)
 
@@ -284,7 +282,7 @@ class WarehouseLoader:
         _FINISHED.maybe_crash()
         self._counts.add(loaded, self._next)
 
-    def _pass(self, messages: Messages, again: MutableSet[TableId] | None) -> dict[str, tuple[int, int]]:
+    def _pass(self, messages: BatchMessages, again: MutableSet[TableId] | None) -> dict[str, tuple[int, int]]:
         """Load what the messages bring to tables that do not wait; or to those of `again`, which lose who has to wait.
 
         Returns what was loaded.
@@ -293,16 +291,26 @@ class WarehouseLoader:
         loaded: dict[str, tuple[int, int]] = {}
         renamed: tuple[int, int, int] | None = None
         for offset, message in messages:
-            batch = read_batch(offset, message)
+            batch = read_batch(offset, message).seen_by(self._link)
             if not self._wanted(batch.source, batch.table):
                 continue
             if batch.moves and batch.first_order != renamed:
                 loaded = self._load_tables(ready, loaded, again)
                 self._rename(offset, batch, again)
                 renamed = batch.first_order
+                if again is None and offset >= self._next:
+                    self._anew |= self._filling.move(self._aside, batch, self._wanted)
             if again is None:
                 self._begin_anew(offset, batch)
-            if self._goes(batch.table, offset, again):
+            if not self._goes(batch.table, offset, again):
+                continue
+            if batch.ends_for == self._link:
+                ready.pop(batch.table, None)
+                self._aside.forget(batch.table, UNFILLED)
+                self._anew.add(batch.table)
+                if again is not None:
+                    again.discard(batch.table)
+            else:
                 ready[batch.table].append((offset, batch))
         return self._load_tables(ready, loaded, again)
 
@@ -346,22 +354,15 @@ class WarehouseLoader:
         A table that waits before the statement holds the others of it up, and nothing else.
         One that is past it was there when it was done; the target does it once.
         """
-        names = {name: TableId.parse(name) for move in batch.moves for name in (move.origin, move.table)}
-        carried = {
-            name
-            for name, table in names.items()
-            if self._wanted(batch.source, table) and not self._aside.is_dropped(table)
-        }
-        moves = [move for move in batch.moves if {move.origin, move.table} <= carried]
-        involved = {names[name] for move in moves for name in (move.origin, move.table)}
+        moves, involved = carried_moves(
+            batch, lambda table: self._wanted(batch.source, table) and not self._aside.is_forgotten(table)
+        )
         going = {table for table in involved if self._goes(table, offset, again)}
         behind = {table for table in involved - going if self._aside.lacks(table, offset)}
         if not going:
             return
         if behind:
-            reason = f"it was renamed together with {min(map(str, behind))}, which waits"
-            stops = {table: _stopped(table, reason, "see why: penstock status FILE") for table in going}
-            self._put_aside(offset, batch.last_timestamp_ms, stops, again, behind)
+            self._put_aside(offset, batch.last_timestamp_ms, tied_stops(going, behind), again, behind)
             return
         try:
             self._sink.rename(moves, batch.first_order, self._schemas({move.schema_id for move in moves}))
@@ -390,10 +391,6 @@ class WarehouseLoader:
             told += f", and {TRIED_AGAIN} within {pause:.0f} s)" if error.retryable else ")"
             _log.warning("table stopped", link=self._link, table=str(table), error=told, hint=error.hint)
             self._state.stop_table(self._link, str(table), told, error.hint, since_ms)
-
-
-def _stopped(table: TableId, reason: str, hint: str) -> TableStoppedError:
-    return TableStoppedError(str(table), "", "the target's table", reason, hint)
 
 
 def _sum_rows(loaded: Mapping[str, tuple[int, int]]) -> int:

@@ -17,6 +17,8 @@ _NOW = float("-inf")
 
 DROPPED = -1
 """The offset of a table that the link has forgotten: nothing of it is needed, from nowhere on, until it begins anew."""
+UNFILLED = -2
+"""The same of one that waits for a snapshot, with which it begins: files that its target has not loaded are gone."""
 
 
 class Waited(Enum):
@@ -47,19 +49,19 @@ class SetAside:
     """The tables that wait. Times are those of one clock, in seconds."""
 
     def __init__(self, offsets: Mapping[TableId, int] | None = None) -> None:
-        """Begin with tables that wait at these offsets, and may be tried at once unless they are dropped."""
+        """Begin with tables that wait at these offsets, and may be tried at once unless they are forgotten."""
         given = offsets or {}
-        self._tables = {table: Waiting(offset, _NOW) for table, offset in given.items() if offset != DROPPED}
-        self._dropped = {table for table, offset in given.items() if offset == DROPPED}
+        self._tables = {table: Waiting(offset, _NOW) for table, offset in given.items() if offset >= 0}
+        self._forgotten = {table: offset for table, offset in given.items() if offset < 0}
 
     def __contains__(self, table: TableId) -> bool:
         """Whether the table does not go on with the others."""
-        return table in self._tables or table in self._dropped
+        return table in self._tables or table in self._forgotten
 
     def offsets(self) -> dict[TableId, int]:
-        """Where each table waits, or DROPPED."""
+        """Where each table waits, or DROPPED, or UNFILLED."""
         waiting = {table: waiting.offset for table, waiting in self._tables.items()}
-        return {**waiting, **dict.fromkeys(self._dropped, DROPPED)}
+        return {**waiting, **self._forgotten}
 
     def lacks(self, table: TableId, offset: int) -> bool:
         """Whether the table waits, and what is at `offset` is not in it."""
@@ -96,18 +98,42 @@ class SetAside:
         self.skip(table, before.offset)
         return Waited.PAUSED if before.is_paused else Waited.STOPPED
 
-    def drop(self, table: TableId) -> None:
-        """Forget a table, until `skip` says where it begins anew."""
+    def forget(self, table: TableId, how: int) -> None:
+        """Forget a table, as DROPPED or UNFILLED, until `skip` says where it begins anew."""
         self._tables.pop(table, None)
-        self._dropped.add(table)
+        self._forgotten[table] = how
 
-    def is_dropped(self, table: TableId) -> bool:
+    def is_forgotten(self, table: TableId) -> bool:
         """Whether the table is forgotten."""
-        return table in self._dropped
+        return table in self._forgotten
+
+    def forgotten(self, how: int) -> set[TableId]:
+        """Return the tables that are forgotten as DROPPED, or as UNFILLED."""
+        return {table for table, offset in self._forgotten.items() if offset == how}
+
+    def move_unfilled(self, moves: Collection[tuple[TableId, TableId]]) -> set[TableId]:
+        """Let UNFILLED tables get the names that their rows get, by (old, new); return those with another name.
+
+        A name that nobody has any more has nothing to wait for.
+        """
+        unfilled, named = self.forgotten(UNFILLED), {new for _, new in moves}
+        found = {new for old, new in moves if old in unfilled and new not in self._forgotten}
+        for table in {old for old, _ in moves if old in unfilled} - named:
+            del self._forgotten[table]
+        for table in found:
+            self.forget(table, UNFILLED)
+        return found
+
+    def end_unfilled(self, table: TableId) -> bool:
+        """Let a table wait for nothing any more, as its source has dropped it; return whether it was UNFILLED."""
+        is_mine = self._forgotten.get(table) == UNFILLED
+        if is_mine:
+            del self._forgotten[table]
+        return is_mine
 
     def skip(self, table: TableId, offset: int) -> None:
-        """Let a table that waits or is dropped go on at `offset` at once, without what lies before it."""
-        self._dropped.discard(table)
+        """Let a table that waits or is forgotten go on at `offset` at once, without what lies before it."""
+        self._forgotten.pop(table, None)
         self._tables[table] = Waiting(offset, _NOW)
 
     def due(self, now: float) -> set[TableId]:

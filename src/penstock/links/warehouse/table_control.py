@@ -10,7 +10,7 @@ import structlog
 
 from penstock.core.errors import UnavailableError
 from penstock.core.tables import TableId
-from penstock.links.warehouse.set_aside import Waited
+from penstock.links.warehouse.set_aside import DROPPED, UNFILLED, Waited
 from penstock.links.warehouse.skipping import ChangeSkipper, passed_over
 from penstock.ports.table_actions import Action, SkippedChange, Stage, TableRequest
 
@@ -54,12 +54,8 @@ class ControlledLoader(Protocol):
         """Forget what is loaded of it, and load nothing more of it until it begins anew."""
         ...
 
-    def has_dropped(self, table: TableId) -> bool:
-        """Whether it is forgotten."""
-        ...
-
-    def dropped_tables(self) -> Collection[TableId]:
-        """The tables that are forgotten."""
+    def forgotten(self, how: int) -> Collection[TableId]:
+        """The tables that are forgotten, as DROPPED or as UNFILLED."""
         ...
 
 
@@ -90,11 +86,13 @@ class TableControl:
     def begin(self, loader: ControlledLoader, sink: Sink) -> None:
         """Let the tables wait that are paused, and do what is open. Raises UnavailableError.
 
-        A table that is left out of the link by now does not wait: it would hold up the deletion of files.
+        A table that is left out of the link by now does not wait: it would hold up the deletion of files. Nor
+        does one that waits for its snapshot already.
         """
         for request in self._actions.requests(self._link):
-            if request.pauses and self._wanted(TableId.parse(request.table)):
-                loader.pause_table(TableId.parse(request.table))
+            table = TableId.parse(request.table)
+            if request.pauses and self._wanted(table) and table not in loader.forgotten(UNFILLED):
+                loader.pause_table(table)
         self._do_all(loader, sink)
         self._mark_dropped(loader)
 
@@ -118,7 +116,7 @@ class TableControl:
     def _mark_dropped(self, loader: ControlledLoader) -> None:
         """Have the state database say what is dropped in the target, where it was lost or is an older copy."""
         known = {TableId.parse(each.table) for each in self._actions.requests(self._link) if each.has_dropped}
-        for table in sorted(set(loader.dropped_tables()) - known):
+        for table in sorted(set(loader.forgotten(DROPPED)) - known):
             if not self._wanted(table):
                 continue
             request = TableRequest(uuid.uuid4().hex[:12], self._link, str(table), Action.DROP, "penstock")
@@ -127,7 +125,7 @@ class TableControl:
 
     def _do_all(self, loader: ControlledLoader, sink: Sink) -> None:
         for request in self._actions.requests(self._link):
-            if request.has_dropped and not loader.has_dropped(TableId.parse(request.table)):
+            if request.has_dropped and TableId.parse(request.table) not in loader.forgotten(DROPPED):
                 self._actions.end(request, Stage.OVER, "it started over, and goes on")
             is_due = time.monotonic() >= self._again_at.get(request.id, 0.0)
             if not request.is_open or not is_due or not self._actions.begin(request):
@@ -146,8 +144,8 @@ class TableControl:
         table = TableId.parse(request.table)
         if not self._wanted(table):
             return Stage.REFUSED, "the link does not load it any more"
-        if loader.has_dropped(table) and request.action is not Action.DROP:
-            return Stage.REFUSED, f"it is dropped here; to bring it back: penstock snapshot FILE {table} --full-refresh"
+        if request.action is not Action.DROP and (why := self._why_forgotten(table, loader)):
+            return Stage.REFUSED, why
         match request.action:
             case Action.PAUSE:
                 loader.pause_table(table)
@@ -161,6 +159,13 @@ class TableControl:
                 return Stage.DONE, "it is forgotten; the target's table stays as it is"
             case never:
                 assert_never(never)
+
+    def _why_forgotten(self, table: TableId, loader: ControlledLoader) -> str:
+        """Why nothing but a snapshot brings the table back, "" if it is loaded."""
+        if table in loader.forgotten(DROPPED):
+            way = f"penstock snapshot FILE {table} --full-refresh --link {self._link}"
+            return f"it is dropped here; to bring it back: {way}"
+        return "it waits for its snapshot: see penstock status FILE" if table in loader.forgotten(UNFILLED) else ""
 
     def _skip(self, request: TableRequest, loader: ControlledLoader, sink: Sink) -> tuple[Stage, str]:
         table = TableId.parse(request.table)

@@ -1,0 +1,127 @@
+"""Tables of which files are gone: a new target begins behind them, and gets these tables from snapshots."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from penstock.config.crash_points import CrashPoint
+from penstock.core.errors import UnavailableError
+from penstock.core.tables import TableId
+from penstock.links.objects.retention import require_files
+from penstock.links.warehouse.set_aside import UNFILLED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from penstock.core.batches import Batch
+    from penstock.links.warehouse.set_aside import SetAside
+    from penstock.ports.sink import Sink
+    from penstock.ports.state import State
+
+_log = structlog.get_logger()
+
+_PERIOD_SECONDS = 1.0
+_REMEMBERED = CrashPoint("fill.remembered", "a new target knows which tables it lacks, no snapshot is asked for")
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Why a table lacks its rows; with a `hint` it waits for people, else for its snapshot."""
+
+    why: str
+    hint: str = ""
+
+
+class Fills(Protocol):
+    """Knows which files are there, and asks for snapshots of tables that a link's target lacks."""
+
+    def beginning(self) -> tuple[int, Mapping[TableId, int]]:
+        """Where in the batch topic a new target begins, and where each table waits that began before that.
+
+        It is UNFILLED for one of which files are gone.
+        """
+        ...
+
+    def files_from(self, table: TableId) -> int:
+        """From which batches on files of `table` are there."""
+        ...
+
+    def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
+        """Ask for snapshots of those of `tables` that have none under way; say of each why it lacks its rows.
+
+        Nothing before `loaded_to` of the batch topic lets one of them begin. Raises UnavailableError.
+        """
+        ...
+
+
+class Filling:
+    """Sees to the tables that one link's target lacks."""
+
+    def __init__(self, link: str, state: State, fills: Fills | None) -> None:
+        """Tell what they wait for to `state`. Without `fills` nothing asks for snapshots."""
+        self._link = link
+        self._state = state
+        self._fills = fills
+        self._told: dict[TableId, Lack] = {}
+        self._look_at = 0.0
+
+    def begin(self, sink: Sink, files_from: int) -> None:
+        """Let a new target begin where files are there; of others require it.
+
+        Raises PositionError if files are gone that the target needs: those of batches before `files_from` may be.
+        """
+        if self._fills is not None and files_from and not sink.batch_offset():
+            offset, waiting = self._fills.beginning()
+            sink.finish(offset, waiting)
+            _REMEMBERED.maybe_crash()
+            _log.info("a new target begins where files are there", link=self._link, offset=offset, lacks=len(waiting))
+        is_filled = self._fills is not None
+        require_files(self._link, sink.batch_offset(), files_from, is_filled=is_filled)
+        for table, offset in sink.waiting().items() if files_from else ():
+            if offset >= 0:
+                first = files_from if self._fills is None else self._fills.files_from(table)
+                require_files(self._link, offset, first, is_filled=is_filled)
+
+    def ask(self, unfilled: Collection[TableId], loaded_to: int) -> None:
+        """See that `unfilled` tables are filled; the target has all before `loaded_to`. Raises UnavailableError."""
+        self._told = {table: lack for table, lack in self._told.items() if table in unfilled}
+        self._look_at = time.monotonic() + _PERIOD_SECONDS
+        if self._fills is None or not unfilled:
+            return
+        for table, lack in self._fills.ask(unfilled, loaded_to).items():
+            if self._told.get(table) == lack:
+                continue
+            self._told[table] = lack
+            if lack.hint:
+                _log.warning("table lacks its rows", link=self._link, table=str(table), error=lack.why, hint=lack.hint)
+                now_ms = time.time_ns() // 1_000_000
+                self._state.stop_table(self._link, str(table), lack.why, lack.hint, now_ms)
+            else:
+                self._state.note_table(self._link, str(table), lack.why)
+
+    def move(self, aside: SetAside, batch: Batch, wanted: Callable[[str, TableId], bool]) -> set[TableId]:
+        """Have what a target lacks follow its rows, which a statement has given other names; return those names."""
+        pairs = [(TableId.parse(move.origin), TableId.parse(move.table)) for move in batch.moves]
+        unfilled = aside.forgotten(UNFILLED)
+        moved = aside.move_unfilled([each for each in pairs if wanted(batch.source, each[1])])
+        for table in unfilled - aside.forgotten(UNFILLED):
+            self._state.resume_table(self._link, str(table))
+        return moved
+
+    def end(self, aside: SetAside, table: TableId) -> None:
+        """Let a table that ends here wait for nothing any more."""
+        if aside.end_unfilled(table):
+            self._state.resume_table(self._link, str(table))
+
+    def look(self, unfilled: Collection[TableId], loaded_to: int) -> None:
+        """Do the same if the last time was a second ago; without the state database, another second later."""
+        if time.monotonic() < self._look_at:
+            return
+        try:
+            self.ask(unfilled, loaded_to)
+        except UnavailableError as error:
+            _log.warning("snapshots wait", link=self._link, error=error.message, hint=error.hint)

@@ -1,0 +1,198 @@
+"""Targets that come when files are gone: where they begin, and snapshots of what they lack."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.batches import read_batch
+from penstock.core.errors import UsageError
+from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
+from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.tables import TableId
+from penstock.links.objects.record import ObjectsRecord
+from penstock.links.warehouse.filling import Lack
+from penstock.links.warehouse.set_aside import UNFILLED
+from penstock.wiring.carried_requests import carries
+from penstock.wiring.open import (
+    OBJECTS_LINK,
+    batch_topic,
+    committed_end,
+    committed_position,
+    open_snapshot_list,
+    open_topic_log,
+    schema_changes_topic,
+)
+from penstock.wiring.refreshing import new_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.batches import Batch
+    from penstock.core.schema_changes import SchemaChange
+    from penstock.ports.snapshots import Snapshot
+    from penstock.ports.topics import TopicLog
+
+_WITHOUT_ROWS: Final = b'"rows": 0,'
+"""What is in every message that announces something: a long topic is read without parsing the others."""
+
+
+def fills_of(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> SnapshotFills | None:
+    """What fills the target of `link`; None where no snapshot could."""
+    is_captured = link.source in {source.name for source in spec.sources}
+    return SnapshotFills(spec, link, record) if spec.kafka.transactions and is_captured else None
+
+
+def first_files(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> int:
+    """From which batches on files are there of what `link` loads: those of joins are not deleted."""
+    is_captured = link.source in {source.name for source in spec.sources}
+    return record.files_from if is_captured else record.kept_from
+
+
+def deleted_topics(spec: PipelineSpec, log: TopicLog) -> Collection[str]:
+    """The topics whose files may be deleted, as a snapshot brings their rows: of captured tables with a key."""
+    captured = {source.name for source in spec.sources}
+    told = [change for _, change in _schema_changes(spec, log)]
+    keyless = {change.topic for change in told if change.key_schema_id is None}
+    return {change.topic for change in told if change.source in captured} - keyless
+
+
+def open_fills(spec: PipelineSpec) -> set[str]:
+    """The ids of snapshots that bring rows to a target of one link, and are to go on."""
+    if not spec.kafka.transactions:
+        return set()
+    with closing(open_snapshot_list(spec)) as snapshots:
+        is_open = snapshots.all(is_open=True)
+    return {each.id for each in is_open if each.options.link and each.wanted is Wanted.RUN}
+
+
+class SnapshotFills:
+    """The `Fills` of a link from a source."""
+
+    def __init__(self, spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> None:
+        """Serve `link`; `record` says which files are there."""
+        self._spec = spec
+        self._link = link
+        self._record = record
+        self._told: Mapping[TableId, list[tuple[int, SchemaChange]]] = {}
+        self._ahead: dict[TableId, int] = {}
+
+    def beginning(self) -> tuple[int, Mapping[TableId, int]]:
+        """See `Fills`: at the end of the batch topic."""
+        with closing(open_topic_log(self._spec)) as log:
+            end = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
+            tables = self._begun(log, end)
+        wanted = [table for table in sorted(tables) if carries(self._spec, self._link, table)]
+        return end, {table: 0 if self.files_from(table) == 0 else UNFILLED for table in wanted}
+
+    def files_from(self, table: TableId) -> int:
+        """See `Fills`."""
+        told = [change for _, change in self._told_of(table)]
+        has_key = any(change.key_schema_id is not None for change in told)
+        was_renamed = any(change.kind is SchemaChangeKind.RENAME for change in told)
+        return self._record.files_from if has_key or was_renamed or not told else self._record.kept_from
+
+    def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
+        """See `Fills`."""
+        with closing(open_snapshot_list(self._spec)) as snapshots:
+            newest = {each.table: each for each in snapshots.all(self._link.source)}
+            lacks = {table: self._lack(table, newest.get(str(table))) for table in sorted(tables)}
+            busy = {name for name, each in newest.items() if not each.status.has_ended}
+            idle = [table for table, lack in lacks.items() if not lack.hint and str(table) not in busy]
+            for table in self._without_beginning(idle, loaded_to):
+                options = SnapshotOptions(full_refresh=True, link=self._link.name)
+                # Another link may be quicker: then it is asked for when that one's is over.
+                with suppress(UsageError):
+                    snapshots.add(new_snapshot(self._link.source, str(table), options))
+        return lacks
+
+    def _lack(self, table: TableId, newest: Snapshot | None) -> Lack:
+        """Say why a table lacks its rows, of which `newest` is the newest snapshot."""
+        gone = f": files of batches before {self._record.files_from} were deleted" if self._record.files_from else ""
+        if newest is not None and not newest.status.has_ended:
+            return Lack(f"it waits for its snapshot{gone}")
+        way = f"type: penstock snapshot FILE {table} --full-refresh --link {self._link.name}"
+        if newest is not None and newest.options.link == self._link.name and newest.status is not Status.DONE:
+            why = f"failed: {newest.error}" if newest.status is Status.FAILED else "was cancelled"
+            return Lack(
+                f"it lacks its rows, and its snapshot {why}", f"{newest.hint}; then {way}" if newest.hint else way
+            )
+        if self._is_keyless(table):
+            way = f"type: penstock snapshot FILE {table} --full-lock (MySQL and MariaDB: it begins anew in all targets)"
+            return Lack(f"it lacks its rows, and without a primary key it gets no snapshot by itself{gone}", way)
+        if self._spec.source(self._link.source).snapshot == "never":
+            return Lack(f"it lacks its rows, and `snapshot` of its source is never{gone}", way)
+        return Lack(f"it waits for its snapshot{gone}")
+
+    def _without_beginning(self, tables: Collection[TableId], loaded_to: int) -> Sequence[TableId]:
+        """Those of `tables` that begin nowhere ahead of the target, whether files have come there or not."""
+        found = [table for table in tables if self._ahead.get(table, -1) < loaded_to]
+        if not found:
+            return ()
+        with closing(open_topic_log(self._spec)) as log:
+            self._read(log)
+            record = committed_position(self._spec, log, OBJECTS_LINK)
+            passed = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
+            end = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
+            for offset, batch in self._announced(log, loaded_to, end):
+                if batch.seen_by(self._link.name).kind is SchemaChangeKind.CREATE:
+                    self._ahead[batch.table] = offset
+        return [
+            table for table in found if table not in self._coming(passed) and self._ahead.get(table, -1) < loaded_to
+        ]
+
+    def _coming(self, record: ObjectsRecord) -> set[TableId]:
+        """The tables that begin with an event that is not passed on by `record`."""
+        return {
+            table
+            for table, told in self._told.items()
+            for offset, change in told
+            if not record.has_passed(offset)
+            and (change.kind is SchemaChangeKind.CREATE or change.begins_for == self._link.name)
+        }
+
+    def _is_keyless(self, table: TableId) -> bool:
+        told = self._told_of(table)
+        return bool(told) and told[-1][1].key_schema_id is None
+
+    def _begun(self, log: TopicLog, end: int) -> set[TableId]:
+        """The tables that have begun before `end` of the batch topic, and have not ended there."""
+        tables: set[TableId] = set()
+        for _, batch in self._announced(log, 0, end):
+            origins = {TableId.parse(move.origin) for move in batch.moves}
+            names = {TableId.parse(move.table) for move in batch.moves}
+            tables = (tables | {batch.table}) - (origins - names)
+            if batch.kind is SchemaChangeKind.DROP:
+                tables.discard(batch.table)
+        return tables
+
+    def _announced(self, log: TopicLog, start: int, end: int) -> Iterator[tuple[int, Batch]]:
+        """What the batch topic announces of tables of the link's source."""
+        for messages in log.read(batch_topic(self._spec), 0, start, end) if start < end else ():
+            for offset, message in messages:
+                if _WITHOUT_ROWS in message:
+                    batch = read_batch(offset, message)
+                    if batch.source == self._link.source:
+                        yield offset, batch
+
+    def _told_of(self, table: TableId) -> Sequence[tuple[int, SchemaChange]]:
+        if table not in self._told:
+            with closing(open_topic_log(self._spec)) as log:
+                self._read(log)
+        return self._told.get(table, ())
+
+    def _read(self, log: TopicLog) -> None:
+        told: dict[TableId, list[tuple[int, SchemaChange]]] = {}
+        for offset, change in _schema_changes(self._spec, log):
+            if change.source == self._link.source:
+                told.setdefault(change.table, []).append((offset, change))
+        self._told = told
+
+
+def _schema_changes(spec: PipelineSpec, log: TopicLog) -> Iterator[tuple[int, SchemaChange]]:
+    topic = schema_changes_topic(spec)
+    end = log.ends([(topic, 0)]).get((topic, 0), 0)
+    for messages in log.read(topic, 0, 0, end):
+        for offset, value in messages:
+            yield offset, read_schema_change(topic, offset, value)

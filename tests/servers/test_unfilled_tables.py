@@ -1,0 +1,243 @@
+"""A new target where files are gone: what it lacks begins with an event for its link, or for all, and never before."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.forked import run_forked
+from tests.servers.sink_case import DuckdbTarget, Place
+from tests.servers.test_warehouse_loader import (
+    IDS,
+    NEW,
+    OLD,
+    SHADOW,
+    MemoryRegistry,
+    read_list,
+    rows_of,
+    told,
+)
+
+from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.adapters.state.store import open_state
+from penstock.core.errors import PositionError
+from penstock.core.schema_changes import Move, SchemaChangeKind
+from penstock.links.warehouse.filling import Lack
+from penstock.links.warehouse.load import WarehouseLoader
+from penstock.links.warehouse.set_aside import UNFILLED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
+
+    from penstock.core.batches import Batch
+    from penstock.core.tables import TableId
+    from penstock.ports.warehouse import Value
+
+WAITS = Lack("it waits for its snapshot")
+FAILED = Lack("its snapshot failed", "mend it")
+
+
+@dataclass
+class MemoryFills:
+    """Where a new target begins, and what was asked for: a `Fills` that asks for every table once."""
+
+    end: int
+    lacks: tuple[TableId, ...]
+    lack: Lack = WAITS
+    asked: list[TableId] = field(default_factory=list)
+
+    def beginning(self) -> tuple[int, Mapping[TableId, int]]:
+        return self.end, {**dict.fromkeys(self.lacks, UNFILLED), OLD: 0}
+
+    def files_from(self, table: TableId) -> int:
+        return 0 if table == OLD else self.end
+
+    def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
+        assert loaded_to >= self.end
+        self.asked += sorted(set(tables) - set(self.asked))
+        return dict.fromkeys(tables, self.lack)
+
+
+@dataclass
+class Link:
+    """A link into a target that comes when the files before `files_from` are gone."""
+
+    folder: Path
+    place: Place
+    topic: list[tuple[int, bytes]]
+    fills: MemoryFills
+    files_from: int = 3
+    loader: WarehouseLoader | None = None
+
+    def open(self) -> None:
+        """Start, and load what there is."""
+        state = open_state(f"sqlite:///{self.folder / 'state.db'}", "shop")
+        read = partial(read_list, self.topic)
+        wanted = lambda _, table: table in IDS  # noqa: E731 - as short as it can be
+        self.loader = WarehouseLoader("link", self.place.open(), MemoryRegistry(), state, wanted, read)
+        start = self.loader.start(self.files_from, None, self.fills)
+        self.loader.load(self.topic[start:])
+
+    def close(self) -> None:
+        if self.loader is not None:
+            self.loader.close()
+        self.loader = None
+
+    def load(self, *batches: Batch) -> None:
+        assert self.loader is not None
+        more = [(len(self.topic) + n, batch.to_json()) for n, batch in enumerate(batches)]
+        self.topic += more
+        self.loader.load(more)
+
+    def waiting(self) -> dict[TableId, int]:
+        return self.place.open().waiting()
+
+    def rows(self, table: TableId = NEW) -> list[tuple[Value, ...]]:
+        return self.place.ask(f"SELECT id, qty FROM {table} ORDER BY id")
+
+    def told(self, table: TableId = NEW) -> tuple[str, str]:
+        """The error and the hint that `status` shows of a table."""
+        with closing(open_state(f"sqlite:///{self.folder / 'state.db'}", "shop")) as state:
+            return next(((each.error, each.hint) for each in state.tables() if each.table == str(table)), ("", ""))
+
+
+def new_link(folder: Path) -> Link:
+    place = Place(DuckdbTarget(folder / "shop.duckdb"), open_objects(ObjectsSpec((folder / "objects").as_uri())))
+    batches = [rows_of(place, table, 0, 1, ("c", "a", 1)) for table in (NEW, SHADOW, OLD)]
+    topic = [(n, batch.to_json()) for n, batch in enumerate(batches)]
+    return Link(folder, place, topic, MemoryFills(3, (NEW, SHADOW)))
+
+
+@pytest.fixture
+def link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Link]:
+    monkeypatch.setattr("penstock.links.warehouse.filling._PERIOD_SECONDS", 0.0)
+    link = new_link(tmp_path)
+    yield link
+    link.close()
+
+
+def begins(order: int, link: str = "link", table: TableId = NEW) -> Batch:
+    return replace(told(table, order), begins_for=link)
+
+
+def test_a_new_target_begins_at_the_end_and_a_table_with_the_event_for_its_link(link: Link) -> None:
+    link.open()
+    at_first = link.waiting()
+    link.load(rows_of(link.place, NEW, 1, 2, ("u", "a", 2)), begins(3, "another"))
+    link.load(rows_of(link.place, NEW, 2, 4, ("u", "a", 3)))
+    lacking = link.waiting(), link.told(), link.place.tables()
+    link.load(begins(5), rows_of(link.place, NEW, 3, 6, ("r", "a", 3)), rows_of(link.place, NEW, 4, 7, ("c", "b", 4)))
+
+    assert at_first == {NEW: UNFILLED, SHADOW: UNFILLED}
+    assert lacking == ({NEW: UNFILLED, SHADOW: UNFILLED}, ("", WAITS.why), [str(OLD)])
+    assert (link.rows(), link.waiting(), link.told()) == ([("a", 3), ("b", 4)], {SHADOW: UNFILLED}, ("", ""))
+    assert (link.rows(OLD), link.fills.asked) == ([("a", 1)], [SHADOW, NEW])
+
+
+def test_a_table_that_others_have_is_emptied_by_no_event_of_another_link(link: Link) -> None:
+    link.files_from = 0
+    link.open()
+
+    link.load(begins(2, "another"), rows_of(link.place, NEW, 1, 3, ("r", "b", 2)))
+
+    assert link.rows() == [("a", 1), ("b", 2)]
+
+
+def test_a_table_that_the_target_refuses_goes_on_with_an_event_for_its_link(link: Link) -> None:
+    link.files_from = 0
+    link.open()
+    link.place.do("CREATE UNIQUE INDEX one ON shop.orders (qty)")
+    link.load(rows_of(link.place, NEW, 1, 2, ("c", "b", 1)))
+    refused = link.told()[0]
+
+    link.load(begins(3), rows_of(link.place, NEW, 2, 4, ("r", "c", 3)))
+
+    assert refused
+    assert (link.rows(), link.told(), link.waiting()) == ([("c", 3)], ("", ""), {})
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_table_whose_snapshot_ended_early_waits_for_another_one(link: Link, restarts: bool) -> None:  # noqa: FBT001
+    link.open()
+    link.load(begins(2), rows_of(link.place, NEW, 1, 3, ("r", "a", 1)))
+    link.load(replace(told(NEW, 4), ends_for="another"))
+    begun = link.waiting()
+    link.fills.lack = FAILED
+    link.load(replace(told(NEW, 5), ends_for="link"), rows_of(link.place, NEW, 2, 6, ("c", "b", 2)))
+    if restarts:
+        link.close()
+        link.open()
+    link.load(rows_of(link.place, NEW, 3, 7, ("c", "c", 3)))
+    left = link.waiting(), link.told(), link.rows()
+    link.load(
+        begins(8),
+        rows_of(
+            link.place,
+            NEW,
+            4,
+            9,
+            ("r", "a", 1),
+        ),
+    )
+
+    assert begun == {SHADOW: UNFILLED}
+    assert left == ({NEW: UNFILLED, SHADOW: UNFILLED}, (FAILED.why, FAILED.hint), [("a", 1)])
+    assert (link.rows(), link.waiting()) == ([("a", 1)], {SHADOW: UNFILLED})
+
+
+def test_what_a_table_lacks_follows_its_rows_to_another_name_and_goes_when_the_source_drops_it(link: Link) -> None:
+    link.open()
+    move = Move(str(SHADOW), str(OLD), IDS[OLD])
+    link.load(replace(told(OLD, 2), kind=SchemaChangeKind.RENAME, moves=(move,)))
+    moved = link.waiting()
+    link.load(replace(told(OLD, 3), kind=SchemaChangeKind.DROP))
+
+    assert moved == {NEW: UNFILLED, OLD: UNFILLED}
+    assert link.waiting() == {NEW: UNFILLED}
+    assert link.told(OLD)[1].startswith("the source dropped this table")
+
+
+def test_a_table_that_got_the_rows_of_a_part_is_a_part(link: Link) -> None:
+    link.open()
+    link.load(begins(2, table=SHADOW), rows_of(link.place, SHADOW, 1, 3, ("r", "a", 1)))
+    move = Move(str(SHADOW), str(NEW), IDS[NEW])
+
+    link.load(replace(told(NEW, 4), kind=SchemaChangeKind.RENAME, moves=(move,), ends_for="link"))
+
+    assert link.waiting() == {NEW: UNFILLED}
+
+
+def test_a_target_that_has_loaded_something_and_lacks_files_stops(link: Link) -> None:
+    link.files_from = 0
+    link.open()
+    link.close()
+    link.files_from = 4
+
+    with pytest.raises(PositionError, match="files of batches before 4 were deleted") as raised:
+        link.open()
+
+    assert "restore a backup of the target from after batch 4" in raised.value.hint
+    assert link.fills.asked == []
+
+
+@pytest.mark.nightly
+def test_killed_before_it_has_asked_the_next_start_asks_and_begins_nowhere_else(link: Link) -> None:
+    code = run_forked(_start, str(link.folder), crash_at="fill.remembered")
+    remembered = link.waiting()
+    link.topic.append((3, rows_of(link.place, NEW, 1, 2, ("c", "b", 2)).to_json()))
+
+    link.open()
+
+    assert (code, remembered) == (-9, {NEW: UNFILLED, SHADOW: UNFILLED, OLD: 0})
+    assert (link.fills.asked, link.waiting()) == ([SHADOW, NEW], {NEW: UNFILLED, SHADOW: UNFILLED})
+
+
+def _start(folder: str) -> None:
+    from pathlib import Path  # noqa: PLC0415 - in the process that is killed
+
+    link = new_link(Path(folder))
+    link.open()
