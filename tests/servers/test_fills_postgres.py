@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
+from penstock.config.crash_points import VARIABLE
 from penstock.core.batches import read_batch
-from penstock.core.snapshots import Status
+from penstock.core.snapshots import SnapshotOptions, Status
+from penstock.dev.postgres import PASSWORD
+from penstock.faults.round import carry_apart
 from penstock.jobs.in_process import carry, carry_link
 from penstock.ports.queries import ReadLimits
-from penstock.wiring.open import batch_topic, open_object_store, open_topic_log
+from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_object_store, open_pipeline_state, open_topic_log
 from penstock.wiring.sink_kinds.table import sql_kind
-from penstock.wiring.snapshots import read_snapshots
+from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,11 +55,11 @@ def chain(make_postgres: Callable[..., PostgresChain], monkeypatch: pytest.Monke
     return chain
 
 
-def add_target(chain: PostgresChain) -> str:
-    """Give the pipeline a second target, and return its link."""
+def add_target(chain: PostgresChain, tables: str = "public.*") -> str:
+    """Give the pipeline a second target, of these tables, and return its link."""
     config, source = yaml.safe_load(chain.file.read_text()), chain.spec.sources[0].name
     config["sinks"].append({"name": "new", "kind": "duckdb", "path": str(chain.spec.home / "new.duckdb")})
-    config["links"].append({"from": source, "to": "new"})
+    config["links"].append({"from": source, "to": "new", "tables": [tables]})
     chain.file.write_text(yaml.safe_dump(config))
     return f"{source}-to-new"
 
@@ -87,3 +91,38 @@ def test_tables_with_added_columns_and_large_values_are_filled_for_one_link(chai
     for sink in ("wh", "new"):
         for table, sql in _ALL.items():
             assert rows(chain, sink, table) == chain.source_rows(sql), (sink, table)
+
+
+@pytest.mark.nightly
+def test_rows_that_are_changed_before_they_are_read_wait_until_they_come_whole(chain: PostgresChain) -> None:
+    link = add_target(chain, "public.big")
+    ask_for_snapshots(chain.spec, ["public.big"], SnapshotOptions(full_refresh=True, link=link, chunk_rows=2))
+    carry(chain.spec, link)
+    _crash_in_chunk(chain)
+    # A large value that an UPDATE leaves alone is not in the log.
+    chain.write("UPDATE big SET n = n + 1 WHERE id = 20")
+    _crash_in_chunk(chain)
+
+    for name in (OBJECTS_LINK, link):
+        carry(chain.spec, name)
+    waits = stopped(chain, link)
+    carry(chain.spec)
+
+    ((table, why),) = waits.items()
+    assert (table, "does not have them yet" in why) == ("public.big", True)
+    assert stopped(chain, link) == {}
+    for sink in ("wh", "new"):
+        assert rows(chain, sink, "big") == chain.source_rows(_ALL["big"]), sink
+
+
+def stopped(chain: PostgresChain, link: str) -> dict[str, str]:
+    """The tables that wait at a link, and why."""
+    with closing(open_pipeline_state(chain.spec)) as state:
+        return dict(state.stopped_tables(link))
+
+
+def _crash_in_chunk(chain: PostgresChain) -> None:
+    """Capture until the next part of a snapshot is committed."""
+    log = chain.file.with_name("round.log")
+    environment = {"POSTGRES_CHAIN_PASSWORD": PASSWORD, VARIABLE: "snapshot.refreshed:1"}
+    assert carry_apart(chain.file, None, environment, log) == -signal.SIGKILL, log.read_text()
