@@ -89,10 +89,18 @@ class LakeSink:
     def finish(
         self, batch_offset: int, waiting: Mapping[TableId, int] | None = None, anew: Collection[TableId] = ()
     ) -> None:
-        """See `Sink`. A table that begins anew is told so first: what is read again before that, it loses then."""
+        """See `Sink`. A table that begins anew is told so first: what is read again before that, it loses then.
+
+        One that ends here loses nothing then. So it waits first: what is read again is not for it.
+        """
+        before = self._lake_state.waiting()
+        waiting = before if waiting is None else waiting
+        ended = {table: waiting[table] for table in anew if waiting.get(table, 0) < 0}
+        if ended:
+            self._lake_state.set_batch_offset(self._lake_state.batch_offset(), {**before, **ended})
         for table in anew:
             self._tables.forget_positions(table)
-        self._lake_state.set_batch_offset(batch_offset, self._lake_state.waiting() if waiting is None else waiting)
+        self._lake_state.set_batch_offset(batch_offset, waiting)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """See `Sink`."""
