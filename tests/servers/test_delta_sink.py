@@ -21,6 +21,7 @@ from penstock.core.transforms.column_rules import ColumnRule, ColumnRules
 from penstock.core.transforms.masks import Blank
 from penstock.links.warehouse.lake_sink import LakeSink
 from penstock.links.warehouse.load_rules import LoadRules
+from penstock.links.warehouse.set_aside import UNFILLED
 from penstock.spark.delta.query import query_lake
 
 if TYPE_CHECKING:
@@ -94,6 +95,22 @@ def test_whatever_is_cut_off_every_change_is_in_once(lake_place: DeltaPlace) -> 
     assert reader.fetch("SELECT id, _op FROM shop.log ORDER BY _pos, _op") == [("x", "c"), ("x", "c"), (None, "t")]
     comment = reader.fetch(f"DESCRIBE TABLE {path}")
     assert ("size", "int", "in cm") in comment
+
+
+@pytest.mark.nightly
+def test_a_table_that_ends_at_one_link_waits_before_what_is_loaded_of_it_is_forgotten(lake_place: DeltaPlace) -> None:
+    target = cast("DeltaTarget", lake_place.target)
+    sink = LakeSink(target.lake(), target.lake_state(), lake_place.objects)
+    sink.load(TABLE, [schema_change(1), lake_place.batch(0, [("c", "a", 1)])], SCHEMAS)
+    sink.finish(2, {MOVED: 1})
+
+    cut = LakeSink(cast("DeltaLake", CutLake(target.lake(), 3)), target.lake_state(), lake_place.objects)
+    with pytest.raises(CutError):
+        cut.finish(3, {TABLE: UNFILLED}, {TABLE})
+
+    after = LakeSink(target.lake(), target.lake_state(), lake_place.objects)
+    assert (after.positions(TABLE), after.batch_offset()) == ({}, 2)
+    assert after.waiting() == {MOVED: 1, TABLE: UNFILLED}
 
 
 def story(place: DeltaPlace) -> list[Callable[[LakeSink], object]]:

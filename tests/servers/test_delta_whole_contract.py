@@ -14,6 +14,7 @@ from tests.servers.test_sink_barriers import (
     test_tables_swap_names_with_all_their_rows_once,
 )
 from tests.servers.test_sink_columns import (
+    test_a_changed_row_whose_snapshot_is_yet_to_come_waits_for_it_and_an_old_one_does_not,
     test_a_column_that_gets_another_name_is_treated_as_before,
     test_a_hashed_key_keeps_its_rows_apart_and_finds_them_again,
     test_a_key_is_neither_dropped_nor_masked_and_nothing_is_loaded,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "test_a_change_log_says_where_it_was_emptied_and_adds_up_as_the_page_says",
+    "test_a_changed_row_whose_snapshot_is_yet_to_come_waits_for_it_and_an_old_one_does_not",
     "test_a_column_that_gets_another_name_is_treated_as_before",
     "test_a_default_that_only_the_source_knows_stops_the_table",
     "test_a_dropped_table_is_kept_or_dropped_and_said_so_until_it_begins_anew",

@@ -12,12 +12,13 @@ import yaml
 from tests.servers.capture_processes import spawn_capture
 from tests.servers.chain import Chain, make_chain
 from tests.servers.forked import run_forked
+from tests.servers.test_snapshot_keys import with_blackhole
 
 from penstock.config.load import load
 from penstock.core.batches import read_batch
 from penstock.core.errors import PositionError
 from penstock.core.schema_changes import SchemaChangeKind
-from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.jobs.in_process import carry, carry_link
 from penstock.links.warehouse.progress import TargetProgress
 from penstock.links.warehouse.set_aside import UNFILLED
@@ -153,6 +154,27 @@ def test_a_table_that_no_snapshot_fills_is_told_with_what_to_type_and_that_fills
     assert "was cancelled" in cancelled[0][1]
     assert problems(chain, link) == []
     assert rows(chain, "new", "first") == rows(chain, "wh", "first") == source_rows(chain, "first")
+
+
+@pytest.mark.nightly
+def test_a_table_that_can_be_read_under_a_lock_alone_is_not_begun_and_its_hint_fills_it(chain: Chain) -> None:
+    with_blackhole(chain)
+    link, table = add_target(chain), f"{chain.name}.first"
+    chain.write("ALTER TABLE first ENGINE=MyISAM")
+
+    carry(chain.spec)
+    chain.mirror()
+    refused = problems(chain, link)
+    begun = [batch.table.name for batch in batches(chain) if batch.begins_for]
+    options = SnapshotOptions(full_refresh=True, link=link, method=Method.BLACKHOLE)
+    ask_for_snapshots(chain.spec, [table], options)
+    carry(chain.spec)
+
+    way = f"penstock snapshot FILE {table} --blackhole --full-refresh --link {link}, which locks it"
+    assert [(level, way in hint) for level, _, hint in refused] == [("error", True)]
+    assert begun == ["moved"]
+    for sink in ("wh", "new"):
+        assert rows(chain, sink, "first") == source_rows(chain, "first"), sink
 
 
 @pytest.mark.nightly

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import TABLE, TOPIC, rows_in, schema_change
 
-from penstock.core.errors import TableStoppedError
+from penstock.core.errors import TableStoppedError, TableWaitsError
 from penstock.core.files import LACKS, OFFSET, OP, file_schema, object_key, render_file
 from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
@@ -266,6 +267,29 @@ def test_rows_that_lack_columns_are_made_whole_from_what_was_treated(place: Plac
     sink.load(TABLE, [batch(place, 2, 1, partial, changes)], {1: partial})
 
     assert rows_in(sink) == [(1, hashed("ann@example.com"), "**"), (2, hashed("x"), None)]
+
+
+@on_every_target
+def test_a_changed_row_whose_snapshot_is_yet_to_come_waits_for_it_and_an_old_one_does_not(place: Place) -> None:
+    partial, sink = replace(PEOPLE, partial_rows=True), place.open()
+    begins = replace(schema_change(1), kind=SchemaChangeKind.CREATE, first_order=(1, 0, 1), last_order=(1, 0, 1))
+    change = batch(place, 1, 1, partial, [{"id": 1, "code": 8, "op": "u", "lacks": "0110"}])
+    young = replace(change, last_timestamp_ms=time.time_ns() // 1_000_000)
+    old = replace(change, last_timestamp_ms=young.last_timestamp_ms - 2 * 3_600_000)
+    whole = batch(place, 2, 1, partial, [{**ANN, "code": 8, "op": "r"}])
+    with pytest.raises(TableStoppedError) as never_begun:
+        sink.load(TABLE, [young], {1: partial})
+    sink.load(TABLE, [begins], {1: partial})
+
+    with pytest.raises(TableStoppedError) as too_old:
+        sink.load(TABLE, [old], {1: partial})
+    with pytest.raises(TableWaitsError, match="does not have them yet"):
+        sink.load(TABLE, [young], {1: partial})
+    sink.load(TABLE, [young, whole], {1: partial})
+
+    for stopped in (never_begun.value, too_old.value):
+        assert (stopped.retryable, "--full-refresh --link LINK" in stopped.hint) == (False, True)
+    assert rows_in(sink) == [(1, "ann@example.com", "0123456", 8)]
 
 
 @on_every_target

@@ -86,7 +86,7 @@ def test_a_blackhole_snapshot_ends_while_rows_are_added_behind_each_of_its_chunk
     copied, cursor = [], ""
 
     with closing(MysqlRowReader(server, DEFAULT_POLICY, _OWNER)) as reader:
-        schema = reader.define(TableId(chain.name, "first"), low).schema
+        schema = reader.define(TableId(chain.name, "first"), low, SnapshotOptions()).schema
         for number in range(20, 40):
             chunk = reader.read(ChunkOrder(schema, options, cursor, low, "1" * 12))
             copied.append(chunk.copied)

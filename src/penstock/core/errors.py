@@ -178,7 +178,7 @@ class TableStoppedError(PenstockError):
 
 
 class TableWaitsError(TableStoppedError):
-    """One table cannot go on just now, because somebody holds it; trying again may help."""
+    """One table cannot go on just now: somebody holds it, or what it lacks is on its way; trying again may help."""
 
     error_code = "table-waits"
     retryable = True

@@ -83,8 +83,11 @@ class RowReader(Protocol):
         """
         ...
 
-    def define(self, table: TableId, low: Position) -> Definition:
-        """Look at a table's definition, at `low` or later. Raises UsageError if there is no such table."""
+    def define(self, table: TableId, low: Position, options: SnapshotOptions) -> Definition:
+        """Look at a table's definition, at `low` or later.
+
+        Raises UsageError if there is no such table, or its rows cannot be read as `options` say, whatever they are.
+        """
         ...
 
     def lock(self, table: TableId, low: Position) -> Definition:

@@ -122,7 +122,8 @@ def test_a_chunk_waits_for_a_mysql_replica_that_lags_or_stands(tmp_path: Path, i
             low = end_of_log(connection)
 
         with closing(MysqlRowReader(address(master), DEFAULT_POLICY, "0a", named)) as reader:
-            order = ChunkOrder(reader.define(table, low).schema, SnapshotOptions(), "", low, "0" * 12)
+            schema = reader.define(table, low, SnapshotOptions()).schema
+            order = ChunkOrder(schema, SnapshotOptions(), "", low, "0" * 12)
             with closing(connected(replica)) as other, other.cursor() as cursor:
                 cursor.execute("LOCK TABLES shop.t READ")
                 run(master, "INSERT INTO shop.t VALUES (2)")

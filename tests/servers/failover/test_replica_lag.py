@@ -64,7 +64,7 @@ def test_a_chunk_waits_for_replicas_that_lag_or_stand_and_for_no_others(open_pai
             wait_for(lambda limit=limit: said(master, limit) == "")  # type: ignore[misc]  # its default
 
         with closing(MysqlRowReader(address(master), DEFAULT_POLICY, "0a", named)) as reader:
-            schema = reader.define(TABLE, low).schema
+            schema = reader.define(TABLE, low, SnapshotOptions()).schema
             order = ChunkOrder(schema, SnapshotOptions(), "", low, "0" * 12)
             with closing(connected(replica)) as other, other.cursor() as cursor:
                 cursor.execute("LOCK TABLES shop.t READ")

@@ -160,7 +160,7 @@ class Reader:
 
     def lock(self, table: TableId, low: Position) -> Definition:
         self.release()
-        found = self.define(table, low)
+        found = self.define(table, low, SnapshotOptions())
         self._holds = self._source.is_locked = True
         return found
 
@@ -177,8 +177,8 @@ class Reader:
     def check(self, table: TableId, options: SnapshotOptions) -> None:
         """Nobody asks wrongly."""
 
-    def define(self, table: TableId, low: Position) -> Definition:
-        del low
+    def define(self, table: TableId, low: Position, options: SnapshotOptions) -> Definition:
+        del low, options
         if table != TABLE:
             message = f"there is no table {table}"
             raise UsageError(message, "look at its name")

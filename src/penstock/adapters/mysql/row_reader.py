@@ -99,20 +99,22 @@ class MysqlRowReader:
             if now != order.schema:
                 message = f"table {table} is being altered: the source and the capture do not agree about its columns"
                 raise UnavailableError(message, "it is read again when the capture has come to the change")
-            if engine != _ENGINE:
-                message = f"the engine {engine} of {table} cannot be read as it was at a position of the log"
-                raise UsageError(message, _other_methods(table))
+            _require_readable(table, engine, order.options)
             if order.options.keys:
                 return self._read_keys(connection, order, high)
             return self._read_slice(connection, order, high)
 
-    def define(self, table: TableId, low: Position) -> Definition:
+    def define(self, table: TableId, low: Position, options: SnapshotOptions) -> Definition:
         """See ports/snapshots.RowReader."""
         with self._transaction(table, low) as connection, contextlib.closing(self._connect()) as other:
-            return replace(self._definition(other, table), high=end_of_log(connection))
+            return replace(self._definition(other, table, options), high=end_of_log(connection))
 
-    def _definition(self, connection: pymysql.Connection, table: TableId) -> Definition:
-        schema, _ = self._look_at(connection, table)
+    def _definition(
+        self, connection: pymysql.Connection, table: TableId, options: SnapshotOptions | None = None
+    ) -> Definition:
+        schema, engine = self._look_at(connection, table)
+        if options is not None and options.method is Method.READ_ONLY:
+            _require_readable(table, engine, options)
         touched = Touched(tables=frozenset({table}), schemas=frozenset({table.schema}))
         dump = PartDump(touched, read_creates_of(connection, touched)).to_json()
         return Definition(schema, dump, end_of_log(connection))
@@ -343,8 +345,13 @@ def _refusals_explained(options: SnapshotOptions) -> Iterator[None]:
         raise UsageError(message, "give --where a condition on columns of the table, as after WHERE") from error
 
 
-def _other_methods(table: TableId) -> str:
-    return (
-        f"type: penstock snapshot FILE {table} --blackhole (or --full-lock), which locks it; or in the source: "
-        f"ALTER TABLE {quote_table(table)} ENGINE={_ENGINE}"
+def _require_readable(table: TableId, engine: str, options: SnapshotOptions) -> None:
+    """Raise UsageError for a table whose rows can be read under a lock alone."""
+    if engine == _ENGINE:
+        return
+    message = f"the engine {engine} of {table} cannot be read as it was at a position of the log"
+    anew = f"{' --full-refresh' * options.full_refresh}{f' --link {options.link}' if options.link else ''}"
+    way = f"penstock snapshot FILE {table} --blackhole{anew}{'' if options.link else ' (or --full-lock)'}"
+    raise UsageError(
+        message, f"type: {way}, which locks it; or in the source: ALTER TABLE {quote_table(table)} ENGINE={_ENGINE}"
     )

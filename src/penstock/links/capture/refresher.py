@@ -195,8 +195,8 @@ class Refresher:
                 if locks and not is_probe:
                     # The reader lets go of what it had locked.
                     self._locked = self._near = None
-                look = self._reader.lock if locks and not is_probe else self._reader.define
-                topic, question = "", partial(look, table, boundary)
+                define = partial(self._reader.define, table, boundary, snapshot.options)
+                topic, question = "", partial(self._reader.lock, table, boundary) if locks and not is_probe else define
             else:
                 encodable, topic = table_catalog.encodable(table)
                 if not locks:

@@ -67,13 +67,15 @@ def announce_anew(
 def _announce_for(link: str, capture: OpenCapture, found: Definition, position: Position) -> SchemaChange:
     """Return what is to be told where a table begins for `link`, and nothing becomes of it for others.
 
+    What the log has told of the table last holds for the link, too. `found` may differ: it does not know what rows got
+    with a column that was added, and it may be newer. Whoever reads the rows compares, and waits for the log.
     Raises UsageError where others have to know: they would keep rows of before.
     """
-    table, table_catalog = found.schema.table, capture.parts.table_catalog
+    table = found.schema.table
     require_key(found.schema)
-    last = table_catalog.schema_change(table)
-    if last is None or str(table) in capture.stopped or table_catalog.tracker.table_schema(table) != found.schema:
-        message = f"{table} has stopped, or is not as the log has told of it, so that it has to begin for all targets"
+    last = capture.parts.table_catalog.schema_change(table)
+    if last is None or last.key_schema_id is None or str(table) in capture.stopped:
+        message = f"{table} has stopped, or the log has not told of it and its key, so it has to begin for all targets"
         raise UsageError(message, _FOR_ALL)
     return _at(last, capture, position, begins_for=link)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
-from penstock.core.errors import TableStoppedError
+from penstock.core.errors import FULL_REFRESH, TableStoppedError, TableWaitsError
 from penstock.core.positions import FILE_BITS
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
-from penstock.core.warehouse.columns import REFRESH_OR_ANEW
 from penstock.core.warehouse.target_table import LogPlace
+from penstock.links.warehouse.progress import NO_BARRIER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
     from penstock.core.warehouse.dialect import Dialect
     from penstock.core.warehouse.load_plan import Overflow, Step
     from penstock.links.warehouse.progress import TableState
+
+_COMES_WHOLE_SECONDS: Final = 3600.0
+_COMES_WHOLE: Final = (
+    "nothing while a snapshot of the table is made: it brings the whole rows, and they are tried again"
+)
+_FILL_IT: Final = (
+    f"{FULL_REFRESH} --link LINK, which empties and fills it in this target alone; PostgreSQL: if rows with large "
+    "values change all the while, ALTER TABLE ... REPLICA IDENTITY FULL before it"
+)
 
 
 def dropped_note(state: TableState | None, batches: Sequence[Batch], is_kept: Callable[[], bool]) -> str | None:
@@ -32,11 +42,26 @@ def dropped_note(state: TableState | None, batches: Sequence[Batch], is_kept: Ca
     return f"the source dropped this table, or gave it another name, before {where}; {kept}"
 
 
-def refuse_orphans(table: TableId, orphans: int) -> None:
-    """Raise TableStoppedError if there are changed rows that nobody can make whole."""
-    if orphans:
-        reason = f"{orphans} changed row(s) came without all of their columns, and the target does not have them"
-        raise TableStoppedError(str(table), "", "the target's table", reason, REFRESH_OR_ANEW)
+def may_come_whole(state: TableState, step: Step) -> bool:
+    """Whether rows of `step` that lack values may come whole: a snapshot fills a table that has begun, row by row.
+
+    So the changes must be behind the place where it began, and not be old.
+    """
+    oldest_ms = min(piece.batch.last_timestamp_ms for piece in step.pieces if piece.batch.rows)
+    return state.barrier != NO_BARRIER and time.time() - oldest_ms / 1000 < _COMES_WHOLE_SECONDS
+
+
+def refuse_orphans(table: TableId, orphans: int, *, may_come: bool) -> None:
+    """Raise TableStoppedError if there are changed rows that nobody can make whole; TableWaitsError if they `may_come`.
+
+    It is tried again together with what has come until then: the rows of a snapshot make those of before whole.
+    """
+    if not orphans:
+        return
+    reason = f"{orphans} changed row(s) came without all of their columns, and the target does not have them"
+    if may_come:
+        raise TableWaitsError(str(table), "", "the target's table", f"{reason} yet", _COMES_WHOLE)
+    raise TableStoppedError(str(table), "", "the target's table", reason, _FILL_IT)
 
 
 def rename_origin(step: Step) -> TableId:

@@ -27,7 +27,7 @@ from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, pla
 from penstock.core.warehouse.overflow import fit_rows, fit_schema
 from penstock.core.warehouse.partial_rows import WHOLE, plan_completion
 from penstock.core.warehouse.planner import keep_fill_values, plan_deletes, plan_truncate
-from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, refuse_orphans
+from penstock.links.warehouse.barriers import dropped_note, log_place, may_come_whole, out_of_range_note, refuse_orphans
 from penstock.links.warehouse.lake_state import LakeState, Rename, TableProgress
 from penstock.links.warehouse.lake_tables import LakeTables
 from penstock.links.warehouse.load_rules import LoadRules
@@ -89,10 +89,18 @@ class LakeSink:
     def finish(
         self, batch_offset: int, waiting: Mapping[TableId, int] | None = None, anew: Collection[TableId] = ()
     ) -> None:
-        """See `Sink`. A table that begins anew is told so first: what is read again before that, it loses then."""
+        """See `Sink`. A table that begins anew is told so first: what is read again before that, it loses then.
+
+        One that ends here loses nothing then. So it waits first: what is read again is not for it.
+        """
+        before = self._lake_state.waiting()
+        waiting = before if waiting is None else waiting
+        ended = {table: waiting[table] for table in anew if waiting.get(table, 0) < 0}
+        if ended:
+            self._lake_state.set_batch_offset(self._lake_state.batch_offset(), {**before, **ended})
         for table in anew:
             self._tables.forget_positions(table)
-        self._lake_state.set_batch_offset(batch_offset, self._lake_state.waiting() if waiting is None else waiting)
+        self._lake_state.set_batch_offset(batch_offset, waiting)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """See `Sink`."""
@@ -242,7 +250,7 @@ class LakeSink:
         after = known.after(state, plan_positions(known.positions, [piece.batch for piece in step.pieces]))
         if rows is not None:
             with self._lake.staged(schema, rows) as staged:
-                self._merge(after, schema, staged, rows)
+                self._merge(after, schema, staged, rows, may_come=may_come_whole(after.state, step))
         elif after != known:
             self._tables.commit(table, after, lambda number: self._lake.note(table, number))
         return after, 0 if rows is None else count_changes(rows)
@@ -333,7 +341,9 @@ class LakeSink:
             self._tables.commit(table, after, lambda number: self._lake.append(table, query, number))
         return after
 
-    def _merge(self, after: TableProgress, arriving: TableSchema, staged: str, rows: pa.Table) -> None:
+    def _merge(
+        self, after: TableProgress, arriving: TableSchema, staged: str, rows: pa.Table, *, may_come: bool
+    ) -> None:
         schema, target = after.state.schema, self._target(after.state)
         table = schema.table
         if not schema.key:
@@ -348,7 +358,7 @@ class LakeSink:
         completion = plan_completion(DELTA, target, arriving, staged, lacking)
         self._lake.run(completion.create)
         try:
-            refuse_orphans(arriving.table, self._lake.count(completion.count_orphans))
+            refuse_orphans(arriving.table, self._lake.count(completion.count_orphans), may_come=may_come)
             statement = plan_delta_merge(target, arriving, quote_name(DELTA, WHOLE))
             self._tables.commit(table, after, lambda number: self._lake.change(table, statement, number))
         finally:

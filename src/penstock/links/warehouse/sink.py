@@ -20,7 +20,7 @@ from penstock.core.warehouse.overflow import fit_rows, fit_schema
 from penstock.core.warehouse.partial_rows import Lacking
 from penstock.core.warehouse.planner import keep_fill_values, plan_truncate
 from penstock.core.warehouse.target_table import LogPlace
-from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note
+from penstock.links.warehouse.barriers import dropped_note, log_place, may_come_whole, out_of_range_note
 from penstock.links.warehouse.definitions import Definitions, DefinitionsAheadError
 from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.merges import Merges
@@ -273,20 +273,28 @@ class SqlSink:
         `schemas` are that of the files, and what the target makes of it.
         """
         target, before, timed = self._tables.target(state), counts.out_of_range, state.deletes == "soft"
+        may_come = may_come_whole(state, step)
         for _, rows in read_in_parts(self._objects, schemas[0], step, counts.held_bytes_max, timed=timed):
             if rows is not None:
-                self._merge(target, schemas, rows, counts)
+                self._merge(target, schemas, rows, counts, may_come=may_come)
             # What comes next has its memory.
             del rows
         return replace(state, out_of_range=state.out_of_range + counts.out_of_range - before)
 
     def _merge(
-        self, target: TargetTable, schemas: tuple[TableSchema, TableSchema], rows: pa.Table, counts: _Counts
+        self,
+        target: TargetTable,
+        schemas: tuple[TableSchema, TableSchema],
+        rows: pa.Table,
+        counts: _Counts,
+        *,
+        may_come: bool,
     ) -> None:
-        """Merge `rows`; `schemas` as in `_read_in`."""
+        """Merge `rows`; `schemas` as in `_read_in`, `may_come` as in `Merges.bring_in`."""
         filed, fitted = schemas
         held = fit_rows(self._dialect, filed, rows, self._rules.overflow)
-        self._merges.bring_in(target, fitted, newest_rows(fitted, held.rows), find_lacking(filed, rows))
+        lacking = find_lacking(filed, rows)
+        self._merges.bring_in(target, fitted, newest_rows(fitted, held.rows), lacking, may_come=may_come)
         counts.changes += count_changes(rows)
         counts.out_of_range += held.changed
 

@@ -107,9 +107,9 @@ class PostgresRowReader:
                 return self._read_keys(connection, order, found, high)
             return self._read_slice(connection, order, found, high)
 
-    def define(self, table: TableId, low: Position) -> Definition:
+    def define(self, table: TableId, low: Position, options: SnapshotOptions) -> Definition:
         """See ports/snapshots.RowReader."""
-        del low
+        del low, options
         with self._transaction(table) as connection:
             high = self._mark()
             return Definition(self._shape(self._look_at(connection, table), None), "", high)
