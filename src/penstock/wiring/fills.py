@@ -83,8 +83,9 @@ class SnapshotFills:
         with closing(open_topic_log(self._spec)) as log:
             end = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
             tables = self._begun(log, end)
-        wanted = [table for table in sorted(tables) if carries(self._spec, self._link, table)]
-        return end, {table: 0 if self.files_from(table) == 0 else UNFILLED for table in wanted}
+        # Those that the link leaves out are lacked too, should the file have it load them later.
+        whole = {table for table in tables if self._carries(table) and self.files_from(table) == 0}
+        return end, {table: 0 if table in whole else UNFILLED for table in sorted(tables)}
 
     def files_from(self, table: TableId) -> int:
         """See `Fills`."""
@@ -95,10 +96,12 @@ class SnapshotFills:
 
     def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
         """See `Fills`."""
+        carried = [table for table in sorted(tables) if self._carries(table)]
         with closing(open_snapshot_list(self._spec)) as snapshots:
-            newest = {each.table: each for each in snapshots.all(self._link.source)}
-            lacks = {table: self._lack(table, newest.get(str(table))) for table in sorted(tables)}
-            busy = {name for name, each in newest.items() if not each.status.has_ended}
+            asked = snapshots.all(self._link.source)
+            mine = {each.table: each for each in asked if self._is_mine(each)}
+            lacks = {table: self._lack(table, mine.get(str(table))) for table in carried}
+            busy = {each.table for each in asked if not each.status.has_ended}
             idle = [table for table, lack in lacks.items() if not lack.hint and str(table) not in busy]
             for table in self._without_beginning(idle, loaded_to):
                 options = SnapshotOptions(full_refresh=True, link=self._link.name)
@@ -107,13 +110,21 @@ class SnapshotFills:
                     snapshots.add(new_snapshot(self._link.source, str(table), options))
         return lacks
 
+    def _carries(self, table: TableId) -> bool:
+        return carries(self._spec, self._link, table)
+
+    def _is_mine(self, snapshot: Snapshot) -> bool:
+        """Whether a table that the target lacks begins there with `snapshot`: rereads and other links' are no news."""
+        options = snapshot.options
+        return options.link == self._link.name or (options.full_refresh and not options.link)
+
     def _lack(self, table: TableId, newest: Snapshot | None) -> Lack:
-        """Say why a table lacks its rows, of which `newest` is the newest snapshot."""
+        """Say why a table lacks its rows; `newest` is the newest snapshot with which it could begin."""
         gone = f": files of batches before {self._record.files_from} were deleted" if self._record.files_from else ""
         if newest is not None and not newest.status.has_ended:
             return Lack(f"it waits for its snapshot{gone}")
         way = f"type: penstock snapshot FILE {table} --full-refresh --link {self._link.name}"
-        if newest is not None and newest.options.link == self._link.name and newest.status is not Status.DONE:
+        if newest is not None and newest.status is not Status.DONE:
             why = f"failed: {newest.error}" if newest.status is Status.FAILED else "was cancelled"
             return Lack(
                 f"it lacks its rows, and its snapshot {why}", f"{newest.hint}; then {way}" if newest.hint else way
