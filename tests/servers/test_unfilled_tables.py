@@ -23,7 +23,7 @@ from tests.servers.test_warehouse_loader import (
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.state.store import open_state
-from penstock.core.errors import PositionError
+from penstock.core.errors import PositionError, UnavailableError
 from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.links.warehouse.filling import Lack
 from penstock.links.warehouse.load import WarehouseLoader
@@ -49,6 +49,7 @@ class MemoryFills:
     lacks: tuple[TableId, ...]
     lack: Lack = WAITS
     asked: list[TableId] = field(default_factory=list)
+    left_out: frozenset[TableId] = frozenset()
 
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         return self.end, {**dict.fromkeys(self.lacks, UNFILLED), OLD: 0}
@@ -58,8 +59,9 @@ class MemoryFills:
 
     def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
         assert loaded_to >= self.end
-        self.asked += sorted(set(tables) - set(self.asked))
-        return dict.fromkeys(tables, self.lack)
+        carried = set(tables) - self.left_out
+        self.asked += sorted(carried - set(self.asked))
+        return dict.fromkeys(carried, self.lack)
 
 
 @dataclass
@@ -222,6 +224,36 @@ def test_a_target_that_has_loaded_something_and_lacks_files_stops(link: Link) ->
 
     assert "restore a backup of the target from after batch 4" in raised.value.hint
     assert link.fills.asked == []
+
+
+def test_nothing_is_told_of_a_table_that_the_link_leaves_out_now_and_it_lacks_its_rows_still(link: Link) -> None:
+    link.open()
+    link.close()
+    before = link.told()
+    link.fills.left_out = frozenset({NEW})
+
+    link.open()
+
+    assert (before, link.told()) == (("", WAITS.why), ("", ""))
+    assert link.waiting() == {NEW: UNFILLED, SHADOW: UNFILLED}
+
+
+def test_what_could_not_be_told_is_told_the_next_time(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    link.open()
+    link.fills.lack = FAILED
+    with monkeypatch.context() as patched:
+        patched.setattr("penstock.adapters.state.store.upsert", _is_away)
+        link.load()
+    away = link.told()
+
+    link.load()
+
+    assert (away, link.told()) == (("", WAITS.why), (FAILED.why, FAILED.hint))
+
+
+def _is_away(*_: object, **__: object) -> None:
+    message = "the state database is away"
+    raise UnavailableError(message, "start it")
 
 
 @pytest.mark.nightly

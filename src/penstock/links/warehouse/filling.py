@@ -53,7 +53,8 @@ class Fills(Protocol):
     def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
         """Ask for snapshots of those of `tables` that have none under way; say of each why it lacks its rows.
 
-        Nothing before `loaded_to` of the batch topic lets one of them begin. Raises UnavailableError.
+        Those that the link leaves out are neither asked for nor in the answer. Nothing before `loaded_to`
+        of the batch topic lets one of them begin. Raises UnavailableError.
         """
         ...
 
@@ -66,7 +67,7 @@ class Filling:
         self._link = link
         self._state = state
         self._fills = fills
-        self._told: dict[TableId, Lack] = {}
+        self._told: dict[TableId, Lack | None] = {}
         self._look_at = 0.0
 
     def begin(self, sink: Sink, files_from: int) -> None:
@@ -92,16 +93,25 @@ class Filling:
         self._look_at = time.monotonic() + _PERIOD_SECONDS
         if self._fills is None or not unfilled:
             return
-        for table, lack in self._fills.ask(unfilled, loaded_to).items():
-            if self._told.get(table) == lack:
+        lacks = self._fills.ask(unfilled, loaded_to)
+        for table in unfilled:
+            lack = lacks.get(table)
+            if table in self._told and self._told[table] == lack:
                 continue
+            self._tell(table, lack)
+            # Behind it: without the state database it is told the next time.
             self._told[table] = lack
-            if lack.hint:
-                _log.warning("table lacks its rows", link=self._link, table=str(table), error=lack.why, hint=lack.hint)
-                now_ms = time.time_ns() // 1_000_000
-                self._state.stop_table(self._link, str(table), lack.why, lack.hint, now_ms)
-            else:
-                self._state.note_table(self._link, str(table), lack.why)
+
+    def _tell(self, table: TableId, lack: Lack | None) -> None:
+        """Write down what `status` is to say of a table; nothing of one that the link leaves out now."""
+        if lack is None:
+            self._state.resume_table(self._link, str(table))
+        elif lack.hint:
+            _log.warning("table lacks its rows", link=self._link, table=str(table), error=lack.why, hint=lack.hint)
+            now_ms = time.time_ns() // 1_000_000
+            self._state.stop_table(self._link, str(table), lack.why, lack.hint, now_ms)
+        else:
+            self._state.note_table(self._link, str(table), lack.why)
 
     def move(self, aside: SetAside, batch: Batch, wanted: Callable[[str, TableId], bool]) -> set[TableId]:
         """Have what a target lacks follow its rows, which a statement has given other names; return those names."""
