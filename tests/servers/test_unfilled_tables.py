@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId
     from penstock.ports.warehouse import Value
 
-WAITS = Lack("it waits for its snapshot")
+WAITS = Lack("it lacks its rows, and waits for its snapshot")
 FAILED = Lack("its snapshot failed", "mend it")
 
 
@@ -50,6 +50,7 @@ class MemoryFills:
     lack: Lack = WAITS
     asked: list[TableId] = field(default_factory=list)
     left_out: frozenset[TableId] = frozenset()
+    are_taken: bool = True
 
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         return self.end, {**dict.fromkeys(self.lacks, UNFILLED), OLD: 0}
@@ -254,6 +255,15 @@ def test_what_could_not_be_told_is_told_the_next_time(link: Link, monkeypatch: p
 def _is_away(*_: object, **__: object) -> None:
     message = "the state database is away"
     raise UnavailableError(message, "start it")
+
+
+def test_without_snapshots_a_new_target_begins_nowhere(link: Link) -> None:
+    link.fills.are_taken = False
+
+    with pytest.raises(PositionError, match="files of batches before 3 were deleted") as raised:
+        link.open()
+
+    assert "start a new pipeline" in raised.value.hint
 
 
 @pytest.mark.nightly

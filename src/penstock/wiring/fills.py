@@ -13,6 +13,7 @@ from penstock.core.tables import TableId
 from penstock.links.objects.record import ObjectsRecord
 from penstock.links.warehouse.filling import Lack
 from penstock.links.warehouse.set_aside import UNFILLED
+from penstock.ports.state import LACKS_ROWS
 from penstock.wiring.carried_requests import carries
 from penstock.wiring.open import (
     OBJECTS_LINK,
@@ -39,9 +40,9 @@ _WITHOUT_ROWS: Final = b'"rows": 0,'
 
 
 def fills_of(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> SnapshotFills | None:
-    """What fills the target of `link`; None where no snapshot could."""
+    """What fills the target of `link`; None for that of a join, of which there are no snapshots."""
     is_captured = link.source in {source.name for source in spec.sources}
-    return SnapshotFills(spec, link, record) if spec.kafka.transactions and is_captured else None
+    return SnapshotFills(spec, link, record) if is_captured else None
 
 
 def first_files(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> int:
@@ -78,6 +79,11 @@ class SnapshotFills:
         self._told: Mapping[TableId, list[tuple[int, SchemaChange]]] = {}
         self._ahead: dict[TableId, int] = {}
 
+    @property
+    def are_taken(self) -> bool:
+        """See `Fills`."""
+        return self._spec.kafka.transactions
+
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         """See `Fills`: at the end of the batch topic."""
         with closing(open_topic_log(self._spec)) as log:
@@ -97,6 +103,9 @@ class SnapshotFills:
     def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
         """See `Fills`."""
         carried = [table for table in sorted(tables) if self._carries(table)]
+        if not self.are_taken:
+            why = f"{LACKS_ROWS}, and without transactions there are no snapshots"
+            return dict.fromkeys(carried, Lack(why, "set kafka.transactions: true again, or leave it out of the link"))
         with closing(open_snapshot_list(self._spec)) as snapshots:
             asked = snapshots.all(self._link.source)
             mine = {each.table: each for each in asked if self._is_mine(each)}
@@ -122,19 +131,17 @@ class SnapshotFills:
         """Say why a table lacks its rows; `newest` is the newest snapshot with which it could begin."""
         gone = f": files of batches before {self._record.files_from} were deleted" if self._record.files_from else ""
         if newest is not None and not newest.status.has_ended:
-            return Lack(f"it waits for its snapshot{gone}")
+            return Lack(f"{LACKS_ROWS}, and waits for its snapshot{gone}")
         way = f"type: penstock snapshot FILE {table} --full-refresh --link {self._link.name}"
         if newest is not None and newest.status is not Status.DONE:
             why = f"failed: {newest.error}" if newest.status is Status.FAILED else "was cancelled"
-            return Lack(
-                f"it lacks its rows, and its snapshot {why}", f"{newest.hint}; then {way}" if newest.hint else way
-            )
+            return Lack(f"{LACKS_ROWS}, and its snapshot {why}", f"{newest.hint}; then {way}" if newest.hint else way)
         if self._is_keyless(table):
             way = f"type: penstock snapshot FILE {table} --full-lock (MySQL and MariaDB: it begins anew in all targets)"
-            return Lack(f"it lacks its rows, and without a primary key it gets no snapshot by itself{gone}", way)
+            return Lack(f"{LACKS_ROWS}, and without a primary key it gets no snapshot by itself{gone}", way)
         if self._spec.source(self._link.source).snapshot == "never":
-            return Lack(f"it lacks its rows, and `snapshot` of its source is never{gone}", way)
-        return Lack(f"it waits for its snapshot{gone}")
+            return Lack(f"{LACKS_ROWS}, and `snapshot` of its source is never{gone}", way)
+        return Lack(f"{LACKS_ROWS}, and waits for its snapshot{gone}")
 
     def _without_beginning(self, tables: Collection[TableId], loaded_to: int) -> Sequence[TableId]:
         """Those of `tables` that begin nowhere ahead of the target, whether files have come there or not."""

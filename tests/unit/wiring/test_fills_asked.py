@@ -152,3 +152,14 @@ def test_a_new_target_remembers_that_it_lacks_what_its_link_leaves_out(pipeline:
     end, waiting = pipeline.fills(files_from=2).beginning()
 
     assert (end, waiting) == (4, {ORDERS: UNFILLED, OUT: UNFILLED, LOGOUT: UNFILLED, LOG: 0})
+
+
+def test_without_transactions_a_table_that_lacks_its_rows_says_what_to_do(pipeline: Pipeline) -> None:
+    kafka = pipeline.spec.kafka.model_copy(update={"transactions": False})
+    pipeline.spec = pipeline.spec.model_copy(update={"kafka": kafka})
+
+    told = pipeline.fills().ask({ORDERS, OUT}, 9)
+
+    assert told.keys() == {ORDERS}
+    assert "kafka.transactions: true" in told[ORDERS].hint
+    assert pipeline.asked() == []

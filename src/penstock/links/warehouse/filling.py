@@ -39,6 +39,11 @@ class Lack:
 class Fills(Protocol):
     """Knows which files are there, and asks for snapshots of tables that a link's target lacks."""
 
+    @property
+    def are_taken(self) -> bool:
+        """Whether snapshots are taken: where the file has switched transactions off, none are."""
+        ...
+
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         """Where in the batch topic a new target begins, and where each table waits that began before that.
 
@@ -75,12 +80,12 @@ class Filling:
 
         Raises PositionError if files are gone that the target needs: those of batches before `files_from` may be.
         """
-        if self._fills is not None and files_from and not sink.batch_offset():
+        is_filled = self._fills is not None and self._fills.are_taken
+        if self._fills is not None and is_filled and files_from and not sink.batch_offset():
             offset, waiting = self._fills.beginning()
             sink.finish(offset, waiting)
             _REMEMBERED.maybe_crash()
             _log.info("a new target begins where files are there", link=self._link, offset=offset, lacks=len(waiting))
-        is_filled = self._fills is not None
         require_files(self._link, sink.batch_offset(), files_from, is_filled=is_filled)
         for table, offset in sink.waiting().items() if files_from else ():
             if offset >= 0:
