@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.batches import read_batch
@@ -90,15 +91,28 @@ class SnapshotFills:
             end = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
             tables = self._begun(log, end)
         # Those that the link leaves out are lacked too, should the file have it load them later.
-        whole = {table for table in tables if self._carries(table) and self.files_from(table) == 0}
+        whole = {table for table in tables if self._carries(table) and self._is_whole(table)}
         return end, {table: 0 if table in whole else UNFILLED for table in sorted(tables)}
 
     def files_from(self, table: TableId) -> int:
-        """See `Fills`."""
+        """See `Fills`. What became of the table behind the files that are gone says nothing of those before."""
+        return self._record.files_from if table in self._lost else self._record.kept_from
+
+    @cached_property
+    def _lost(self) -> Collection[TableId]:
+        """Tables of which files are gone: from a topic with a key, or under the name from which their rows came."""
+        with closing(open_topic_log(self._spec)) as log:
+            self._read(log)
+            keyless = {change.topic for told in self._told.values() for _, change in told if not _has_key(change)}
+            batches = [batch for _, batch in self._announced(log, 0, self._record.files_from)]
+        moved = {TableId.parse(move.table) for batch in batches for move in batch.moves}
+        return moved | {batch.table for batch in batches if batch.topic not in keyless}
+
+    def _is_whole(self, table: TableId) -> bool:
+        """Whether all files of a table are there, and it can be read from them alone."""
         told = [change for _, change in self._told_of(table)]
-        has_key = any(change.key_schema_id is not None for change in told)
-        was_renamed = any(change.kind is SchemaChangeKind.RENAME for change in told)
-        return self._record.files_from if has_key or was_renamed or not told else self._record.kept_from
+        has_changed = any(_has_key(change) or change.kind is SchemaChangeKind.RENAME for change in told)
+        return bool(told) and not has_changed and not self._record.kept_from
 
     def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
         """See `Fills`."""
@@ -172,7 +186,7 @@ class SnapshotFills:
 
     def _is_keyless(self, table: TableId) -> bool:
         told = self._told_of(table)
-        return bool(told) and told[-1][1].key_schema_id is None
+        return bool(told) and not _has_key(told[-1][1])
 
     def _begun(self, log: TopicLog, end: int) -> set[TableId]:
         """The tables that have begun before `end` of the batch topic, and have not ended there."""
@@ -206,6 +220,10 @@ class SnapshotFills:
             if change.source == self._link.source:
                 told.setdefault(change.table, []).append((offset, change))
         self._told = told
+
+
+def _has_key(change: SchemaChange) -> bool:
+    return change.key_schema_id is not None
 
 
 def _schema_changes(spec: PipelineSpec, log: TopicLog) -> Iterator[tuple[int, SchemaChange]]:

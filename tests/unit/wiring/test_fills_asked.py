@@ -10,7 +10,7 @@ import pytest
 
 from penstock.config.load import load
 from penstock.core.batches import Batch
-from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
+from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
 from penstock.core.snapshots import SnapshotOptions, Status
 from penstock.core.tables import TableId
 from penstock.links.objects.record import ObjectsRecord
@@ -66,12 +66,13 @@ class Pipeline:
     def fills(self, link: int = 0, files_from: int = 9) -> SnapshotFills:
         return SnapshotFills(self.spec, self.spec.links[link], ObjectsRecord(files_from=files_from))
 
-    def tell(self, *tables: TableId, has_key: bool = True, kind: SchemaChangeKind = SchemaChangeKind.SCHEMA) -> None:
+    def tell(self, *tables: TableId, has_key: bool = True, moves: tuple[Move, ...] = ()) -> None:
         """Announce tables in the schemas and in the batch topic."""
         for table in tables:
+            kind = SchemaChangeKind.RENAME if moves else SchemaChangeKind.SCHEMA
             topic, order = f"p.{table}.{has_key}", (1, 1, 0)
-            change = SchemaChange("s", table, topic, "", 1 if has_key else None, 2, 1, order, kind)
-            batch = Batch("s", table, topic, 0, 0, 0, 0, "", 0, "parquet", 2, order, order, 0, kind)
+            change = SchemaChange("s", table, topic, "", 1 if has_key else None, 2, 1, order, kind, moves=moves)
+            batch = Batch("s", table, topic, 0, 0, 0, 0, "", 0, "parquet", 2, order, order, 0, kind, moves=moves)
             self.log.topics.setdefault(schema_changes_topic(self.spec), []).append(change.to_json())
             self.log.topics.setdefault(batch_topic(self.spec), []).append(batch.to_json())
 
@@ -163,3 +164,18 @@ def test_without_transactions_a_table_that_lacks_its_rows_says_what_to_do(pipeli
     assert told.keys() == {ORDERS}
     assert "kafka.transactions: true" in told[ORDERS].hint
     assert pipeline.asked() == []
+
+
+def test_a_table_without_a_key_lacks_no_files_whatever_becomes_of_it_behind_those_that_are_gone(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.tell(LOG, LOGOUT, has_key=False)
+    pipeline.tell(LOGOUT, has_key=False, moves=(Move("shop.out", "shop.logout", 2),))
+    pipeline.tell(LOG, moves=(Move("shop.logout", "shop.log", 2),))
+
+    first = pipeline.fills(files_from=5).files_from
+    later = pipeline.fills(files_from=6).files_from
+
+    assert [first(table) for table in (ORDERS, OUT, LOG, LOGOUT)] == [5, 5, 0, 5]
+    assert later(LOG) == 6
+    assert pipeline.fills(1, files_from=5).beginning()[1][LOG] == UNFILLED

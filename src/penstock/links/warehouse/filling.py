@@ -88,7 +88,7 @@ class Filling:
             _log.info("a new target begins where files are there", link=self._link, offset=offset, lacks=len(waiting))
         require_files(self._link, sink.batch_offset(), files_from, is_filled=is_filled)
         for table, offset in sink.waiting().items() if files_from else ():
-            if offset >= 0:
+            if 0 <= offset < files_from:
                 first = files_from if self._fills is None else self._fills.files_from(table)
                 require_files(self._link, offset, first, is_filled=is_filled)
 
