@@ -194,7 +194,9 @@ def _request_problems(status: PipelineStatus) -> Iterator[Problem]:
 
 def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:
     for snapshot in status.snapshots:
-        if snapshot.error:
+        if _is_nobodys(snapshot, status):
+            yield Problem("warning", f"{snapshot.source}, {snapshot.table}", *_nobodys_words(snapshot))
+        elif snapshot.error:
             fate = "failed" if snapshot.status.has_ended else "waits, and is tried again"
             text = f"its snapshot {fate}: {snapshot.error}"
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, _snapshot_hint(snapshot))
@@ -202,6 +204,22 @@ def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:
             text = f"its snapshot is paused at {snapshot.rows:,} rows"
             hint = f"let it go on: penstock snapshot FILE {snapshot.table} --resume"
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, hint)
+
+
+def _is_nobodys(snapshot: Snapshot, status: PipelineStatus) -> bool:
+    """Whether it is for a link that the file does not have, and is under way or broke off."""
+    link, is_over = snapshot.options.link, snapshot.status in {Status.DONE, Status.CANCELLED}
+    return bool(link) and link not in status.loading and not is_over
+
+
+def _nobodys_words(snapshot: Snapshot) -> tuple[str, str]:
+    link, table = snapshot.options.link, snapshot.table
+    text = (
+        f"its snapshot is for {link}, and the file has no such link: a target that it was to fill may have a part of it"
+    )
+    cancel = f"penstock snapshot FILE {table} --cancel"
+    again = f"penstock snapshot FILE {table} --full-refresh --link LINK, with the link that loads that target now"
+    return text, f"give the sink back its name; or end it: {cancel}; then fill the table: {again}"
 
 
 def _snapshot_hint(snapshot: Snapshot) -> str:

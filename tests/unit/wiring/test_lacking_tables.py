@@ -48,3 +48,19 @@ def test_a_snapshot_for_nobody_and_a_note_of_another_kind_are_well() -> None:
     status = replace(_WELL, tables=[replace(_WAITS, hint="2 values did not fit")], snapshots=[reread])
 
     assert (told(status), is_healthy(status, [])) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_told"),
+    [(Status.RUNNING, True), (Status.FAILED, True), (Status.DONE, False), (Status.CANCELLED, False)],
+)
+def test_a_snapshot_for_a_link_that_the_file_does_not_have_says_what_to_type(
+    state: Status,
+    is_told: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    status = replace(_WELL, loading=frozenset({"s-to-renamed"}), snapshots=[replace(_FILL, status=state)])
+
+    found = find_problems(status, "shop.yaml")
+
+    assert [(each.subject, "is for s-to-new" in each.text) for each in found] == [("s, shop.orders", True)] * is_told
+    assert all("shop.yaml shop.orders --full-refresh --link LINK" in each.hint for each in found)
