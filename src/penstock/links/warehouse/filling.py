@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-_PERIOD_SECONDS = 1.0
+_PERIOD_SECONDS = 5.0
 _REMEMBERED = CrashPoint("fill.remembered", "a new target knows which tables it lacks, no snapshot is asked for")
 
 
@@ -133,7 +133,7 @@ class Filling:
             self._state.resume_table(self._link, str(table))
 
     def look(self, unfilled: Collection[TableId], loaded_to: int) -> None:
-        """Do the same if the last time was a second ago; without the state database, another second later."""
+        """Do the same if the last time was some seconds ago; without the state database, some seconds later."""
         if time.monotonic() < self._look_at:
             return
         try:
