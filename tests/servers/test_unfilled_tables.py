@@ -257,6 +257,40 @@ def _is_away(*_: object, **__: object) -> None:
     raise UnavailableError(message, "start it")
 
 
+@pytest.mark.parametrize(
+    ("kind", "left", "rows"),
+    [
+        (SchemaChangeKind.SCHEMA, {}, [("c", 3)]),
+        (SchemaChangeKind.DROP, {}, None),
+        (SchemaChangeKind.RENAME, {SHADOW: UNFILLED}, None),
+    ],
+)
+def test_what_a_table_meets_while_it_waits_counts_when_it_is_found_to_be_a_part(
+    kind: SchemaChangeKind, left: dict[TableId, int], rows: list[tuple[Value, ...]] | None, link: Link
+) -> None:
+    link.files_from = 0
+    link.open()
+    assert link.loader is not None
+    link.loader.pause_table(NEW)
+    link.load(replace(told(SHADOW, 2), kind=SchemaChangeKind.DROP))
+    link.load(rows_of(link.place, NEW, 1, 3, ("c", "b", 2)), replace(told(NEW, 4), ends_for="link"))
+    move = Move(str(NEW), str(SHADOW), IDS[SHADOW])
+    met = {
+        SchemaChangeKind.SCHEMA: begins(5),
+        SchemaChangeKind.DROP: replace(told(NEW, 5), kind=kind),
+        SchemaChangeKind.RENAME: replace(told(SHADOW, 5), kind=kind, moves=(move,)),
+    }
+    link.load(met[kind])
+    if rows:
+        link.load(rows_of(link.place, NEW, 2, 6, ("r", "c", 3)))
+
+    link.loader.release_table(NEW)
+    link.load()
+
+    assert link.waiting() == left
+    assert rows is None or link.rows() == rows
+
+
 def test_without_snapshots_a_new_target_begins_nowhere(link: Link) -> None:
     link.fills.are_taken = False
 

@@ -10,12 +10,13 @@ import structlog
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import UnavailableError
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.objects.retention import require_files
 from penstock.links.warehouse.set_aside import UNFILLED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from penstock.core.batches import Batch
     from penstock.links.warehouse.set_aside import SetAside
@@ -74,6 +75,8 @@ class Filling:
         self._fills = fills
         self._told: dict[TableId, Lack | None] = {}
         self._look_at = 0.0
+        self.late: dict[TableId, int] = {}
+        """Where tables that were read again, behind the others, were found to be a part."""
 
     def begin(self, sink: Sink, files_from: int) -> None:
         """Let a new target begin where files are there; of others require it.
@@ -118,14 +121,61 @@ class Filling:
         else:
             self._state.note_table(self._link, str(table), lack.why)
 
-    def move(self, aside: SetAside, batch: Batch, wanted: Callable[[str, TableId], bool]) -> set[TableId]:
+    def meets(self, table: TableId, offset: int, end: int) -> bool:
+        """Whether a table that is lacked meets what is at `offset`: others are past all before `end`."""
+        return offset >= end or self.late.get(table, offset) < offset
+
+    def late_from(self, end: int) -> int:
+        """From where on tables are to be followed that are late; `end` for none."""
+        return min(self.late.values(), default=end - 1) + 1
+
+    def move(
+        self, aside: SetAside, offset: int, batch: Batch, wanted: Callable[[str, TableId], bool], end: int
+    ) -> set[TableId]:
         """Have what a target lacks follow its rows, which a statement has given other names; return those names."""
         pairs = [(TableId.parse(move.origin), TableId.parse(move.table)) for move in batch.moves]
-        unfilled = aside.forgotten(UNFILLED)
-        moved = aside.move_unfilled([each for each in pairs if wanted(batch.source, each[1])])
+        unfilled = {table for table in aside.forgotten(UNFILLED) if self.meets(table, offset, end)}
+        moved = aside.move_unfilled(unfilled, [each for each in pairs if wanted(batch.source, each[1])])
         for table in unfilled - aside.forgotten(UNFILLED):
             self._state.resume_table(self._link, str(table))
+            self.late.pop(table, None)
+        if offset < end:
+            self.late |= dict.fromkeys(moved, offset)
         return moved
+
+    def begin_anew(self, aside: SetAside, offset: int, batch: Batch, end: int, anew: set[TableId]) -> None:
+        """Let a refused or a forgotten table that begins anew with `batch` go on there: nothing from before counts.
+
+        Add it to `anew`.
+        """
+        # A message that comes a second time is from before the table was forgotten.
+        meets = self.meets(batch.table, offset, end)
+        if batch.kind is SchemaChangeKind.DROP and meets:
+            self.end(aside, batch.table)
+        if batch.kind is not SchemaChangeKind.CREATE:
+            return
+        is_refused = aside.is_refused(batch.table) or batch.table in anew
+        was_forgotten = aside.is_forgotten(batch.table) and meets
+        if was_forgotten or (is_refused and aside.lacks(batch.table, offset - 1)):
+            aside.skip(batch.table, offset)
+            anew.add(batch.table)
+
+    def follow(
+        self,
+        aside: SetAside,
+        batches: Iterable[tuple[int, Batch]],
+        wanted: Callable[[str, TableId], bool],
+        end: int,
+        anew: set[TableId],
+    ) -> None:
+        """Let tables that are late meet what `batches` say, which others are past; add to `anew` who begins anew."""
+        renamed: tuple[int, int, int] | None = None
+        for offset, batch in batches:
+            if batch.moves and batch.first_order != renamed:
+                renamed = batch.first_order
+                anew |= self.move(aside, offset, batch, wanted, end)
+            self.begin_anew(aside, offset, batch, end, anew)
+        self.late.clear()
 
     def end(self, aside: SetAside, table: TableId) -> None:
         """Let a table that ends here wait for nothing any more."""
