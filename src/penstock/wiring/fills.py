@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.batches import read_batch
 from penstock.core.errors import UsageError
 from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
-from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.core.tables import TableId
 from penstock.links.objects.record import ObjectsRecord
 from penstock.links.warehouse.filling import Lack
@@ -139,7 +139,8 @@ class SnapshotFills:
     def _is_mine(self, snapshot: Snapshot) -> bool:
         """Whether a table that the target lacks begins there with `snapshot`: rereads and other links' are no news."""
         options = snapshot.options
-        return options.link == self._link.name or (options.full_refresh and not options.link)
+        locks = options.method is Method.FULL_LOCK and not snapshot.status.has_ended
+        return options.link == self._link.name or (not options.link and (options.full_refresh or locks))
 
     def _lack(self, table: TableId, newest: Snapshot | None) -> Lack:
         """Say why a table lacks its rows; `newest` is the newest snapshot with which it could begin."""

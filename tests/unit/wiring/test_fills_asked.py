@@ -11,7 +11,7 @@ import pytest
 from penstock.config.load import load
 from penstock.core.batches import Batch
 from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
-from penstock.core.snapshots import SnapshotOptions, Status
+from penstock.core.snapshots import Method, SnapshotOptions, Status
 from penstock.core.tables import TableId
 from penstock.links.objects.record import ObjectsRecord
 from penstock.links.warehouse.set_aside import UNFILLED
@@ -132,11 +132,12 @@ def test_what_was_cancelled_stays_so_whatever_others_ask_for(
     assert len(pipeline.asked()) == 2
 
 
-def test_a_table_that_is_to_begin_in_all_targets_is_waited_for(pipeline: Pipeline) -> None:
+@pytest.mark.parametrize("anew", [FULL, SnapshotOptions(method=Method.FULL_LOCK)])
+def test_a_table_that_is_to_begin_in_all_targets_is_waited_for(pipeline: Pipeline, anew: SnapshotOptions) -> None:
     fills = pipeline.fills()
     fills.ask({ORDERS}, 9)
     pipeline.end_all()
-    pipeline.add(FULL)
+    pipeline.add(anew)
 
     assert (fills.ask({ORDERS}, 9)[ORDERS].hint, len(pipeline.asked())) == ("", 2)
 
