@@ -23,7 +23,7 @@ from tests.servers.test_warehouse_loader import (
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.state.store import open_state
-from penstock.core.errors import PositionError
+from penstock.core.errors import PositionError, UnavailableError
 from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.links.warehouse.filling import Lack
 from penstock.links.warehouse.load import WarehouseLoader
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId
     from penstock.ports.warehouse import Value
 
-WAITS = Lack("it waits for its snapshot")
+WAITS = Lack("it lacks its rows, and waits for its snapshot")
 FAILED = Lack("its snapshot failed", "mend it")
 
 
@@ -49,6 +49,8 @@ class MemoryFills:
     lacks: tuple[TableId, ...]
     lack: Lack = WAITS
     asked: list[TableId] = field(default_factory=list)
+    left_out: frozenset[TableId] = frozenset()
+    are_taken: bool = True
 
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         return self.end, {**dict.fromkeys(self.lacks, UNFILLED), OLD: 0}
@@ -58,8 +60,9 @@ class MemoryFills:
 
     def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
         assert loaded_to >= self.end
-        self.asked += sorted(set(tables) - set(self.asked))
-        return dict.fromkeys(tables, self.lack)
+        carried = set(tables) - self.left_out
+        self.asked += sorted(carried - set(self.asked))
+        return dict.fromkeys(carried, self.lack)
 
 
 @dataclass
@@ -222,6 +225,79 @@ def test_a_target_that_has_loaded_something_and_lacks_files_stops(link: Link) ->
 
     assert "restore a backup of the target from after batch 4" in raised.value.hint
     assert link.fills.asked == []
+
+
+def test_nothing_is_told_of_a_table_that_the_link_leaves_out_now_and_it_lacks_its_rows_still(link: Link) -> None:
+    link.open()
+    link.close()
+    before = link.told()
+    link.fills.left_out = frozenset({NEW})
+
+    link.open()
+
+    assert (before, link.told()) == (("", WAITS.why), ("", ""))
+    assert link.waiting() == {NEW: UNFILLED, SHADOW: UNFILLED}
+
+
+def test_what_could_not_be_told_is_told_the_next_time(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    link.open()
+    link.fills.lack = FAILED
+    with monkeypatch.context() as patched:
+        patched.setattr("penstock.adapters.state.store.upsert", _is_away)
+        link.load()
+    away = link.told()
+
+    link.load()
+
+    assert (away, link.told()) == (("", WAITS.why), (FAILED.why, FAILED.hint))
+
+
+def _is_away(*_: object, **__: object) -> None:
+    message = "the state database is away"
+    raise UnavailableError(message, "start it")
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "rows"),
+    [
+        (SchemaChangeKind.SCHEMA, {}, [("c", 3)]),
+        (SchemaChangeKind.DROP, {}, None),
+        (SchemaChangeKind.RENAME, {SHADOW: UNFILLED}, None),
+    ],
+)
+def test_what_a_table_meets_while_it_waits_counts_when_it_is_found_to_be_a_part(
+    kind: SchemaChangeKind, left: dict[TableId, int], rows: list[tuple[Value, ...]] | None, link: Link
+) -> None:
+    link.files_from = 0
+    link.open()
+    assert link.loader is not None
+    link.loader.pause_table(NEW)
+    link.load(replace(told(SHADOW, 2), kind=SchemaChangeKind.DROP))
+    link.load(rows_of(link.place, NEW, 1, 3, ("c", "b", 2)), replace(told(NEW, 4), ends_for="link"))
+    move = Move(str(NEW), str(SHADOW), IDS[SHADOW])
+    met = {
+        SchemaChangeKind.SCHEMA: begins(5),
+        SchemaChangeKind.DROP: replace(told(NEW, 5), kind=kind),
+        SchemaChangeKind.RENAME: replace(told(SHADOW, 5), kind=kind, moves=(move,)),
+    }
+    link.load(met[kind])
+    if rows:
+        link.load(rows_of(link.place, NEW, 2, 6, ("r", "c", 3)))
+
+    link.loader.release_table(NEW)
+    link.load()
+
+    assert link.waiting() == left
+    assert rows is None or link.rows() == rows
+
+
+def test_without_snapshots_a_new_target_begins_nowhere(link: Link) -> None:
+    link.fills.are_taken = False
+
+    with pytest.raises(PositionError, match="files of batches before 3 were deleted") as raised:
+        link.open()
+
+    assert "start a new pipeline" in raised.value.hint
 
 
 @pytest.mark.nightly

@@ -196,7 +196,7 @@ class ObjectsLinkPlanner:
 def _next_sweep(pipeline: PipelineSpec) -> float:
     from penstock.wiring.files import SWEEP_SECONDS  # noqa: PLC0415 - see the module's docstring
 
-    return math.inf if pipeline.objects.keep_hours is None else time.monotonic() + SWEEP_SECONDS
+    return math.inf if pipeline.files_keep_hours is None else time.monotonic() + SWEEP_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

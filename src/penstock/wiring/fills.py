@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.batches import read_batch
 from penstock.core.errors import UsageError
 from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
-from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.core.tables import TableId
 from penstock.links.objects.record import ObjectsRecord
 from penstock.links.warehouse.filling import Lack
 from penstock.links.warehouse.set_aside import UNFILLED
+from penstock.ports.state import LACKS_ROWS
 from penstock.wiring.carried_requests import carries
 from penstock.wiring.open import (
     OBJECTS_LINK,
@@ -39,9 +41,9 @@ _WITHOUT_ROWS: Final = b'"rows": 0,'
 
 
 def fills_of(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> SnapshotFills | None:
-    """What fills the target of `link`; None where no snapshot could."""
+    """What fills the target of `link`; None for that of a join, of which there are no snapshots."""
     is_captured = link.source in {source.name for source in spec.sources}
-    return SnapshotFills(spec, link, record) if spec.kafka.transactions and is_captured else None
+    return SnapshotFills(spec, link, record) if is_captured else None
 
 
 def first_files(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> int:
@@ -78,27 +80,51 @@ class SnapshotFills:
         self._told: Mapping[TableId, list[tuple[int, SchemaChange]]] = {}
         self._ahead: dict[TableId, int] = {}
 
+    @property
+    def are_taken(self) -> bool:
+        """See `Fills`."""
+        return self._spec.kafka.transactions
+
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         """See `Fills`: at the end of the batch topic."""
         with closing(open_topic_log(self._spec)) as log:
             end = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
             tables = self._begun(log, end)
-        wanted = [table for table in sorted(tables) if carries(self._spec, self._link, table)]
-        return end, {table: 0 if self.files_from(table) == 0 else UNFILLED for table in wanted}
+        # Those that the link leaves out are lacked too, should the file have it load them later.
+        whole = {table for table in tables if self._carries(table) and self._is_whole(table)}
+        return end, {table: 0 if table in whole else UNFILLED for table in sorted(tables)}
 
     def files_from(self, table: TableId) -> int:
-        """See `Fills`."""
+        """See `Fills`. What became of the table behind the files that are gone says nothing of those before."""
+        return self._record.files_from if table in self._lost else self._record.kept_from
+
+    @cached_property
+    def _lost(self) -> Collection[TableId]:
+        """Tables of which files are gone: from a topic with a key, or under the name from which their rows came."""
+        with closing(open_topic_log(self._spec)) as log:
+            self._read(log)
+            keyless = {change.topic for told in self._told.values() for _, change in told if not _has_key(change)}
+            batches = [batch for _, batch in self._announced(log, 0, self._record.files_from)]
+        moved = {TableId.parse(move.table) for batch in batches for move in batch.moves}
+        return moved | {batch.table for batch in batches if batch.topic not in keyless}
+
+    def _is_whole(self, table: TableId) -> bool:
+        """Whether all files of a table are there, and it can be read from them alone."""
         told = [change for _, change in self._told_of(table)]
-        has_key = any(change.key_schema_id is not None for change in told)
-        was_renamed = any(change.kind is SchemaChangeKind.RENAME for change in told)
-        return self._record.files_from if has_key or was_renamed or not told else self._record.kept_from
+        has_changed = any(_has_key(change) or change.kind is SchemaChangeKind.RENAME for change in told)
+        return bool(told) and not has_changed and not self._record.kept_from
 
     def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
         """See `Fills`."""
+        carried = [table for table in sorted(tables) if self._carries(table)]
+        if not self.are_taken:
+            why = f"{LACKS_ROWS}, and without transactions there are no snapshots"
+            return dict.fromkeys(carried, Lack(why, "set kafka.transactions: true again, or leave it out of the link"))
         with closing(open_snapshot_list(self._spec)) as snapshots:
-            newest = {each.table: each for each in snapshots.all(self._link.source)}
-            lacks = {table: self._lack(table, newest.get(str(table))) for table in sorted(tables)}
-            busy = {name for name, each in newest.items() if not each.status.has_ended}
+            asked = snapshots.all(self._link.source)
+            mine = {each.table: each for each in asked if self._is_mine(each)}
+            lacks = {table: self._lack(table, mine.get(str(table))) for table in carried}
+            busy = {each.table for each in asked if not each.status.has_ended}
             idle = [table for table, lack in lacks.items() if not lack.hint and str(table) not in busy]
             for table in self._without_beginning(idle, loaded_to):
                 options = SnapshotOptions(full_refresh=True, link=self._link.name)
@@ -107,23 +133,30 @@ class SnapshotFills:
                     snapshots.add(new_snapshot(self._link.source, str(table), options))
         return lacks
 
+    def _carries(self, table: TableId) -> bool:
+        return carries(self._spec, self._link, table)
+
+    def _is_mine(self, snapshot: Snapshot) -> bool:
+        """Whether a table that the target lacks begins there with `snapshot`: rereads and other links' are no news."""
+        options = snapshot.options
+        locks = options.method is Method.FULL_LOCK and not snapshot.status.has_ended
+        return options.link == self._link.name or (not options.link and (options.full_refresh or locks))
+
     def _lack(self, table: TableId, newest: Snapshot | None) -> Lack:
-        """Say why a table lacks its rows, of which `newest` is the newest snapshot."""
+        """Say why a table lacks its rows; `newest` is the newest snapshot with which it could begin."""
         gone = f": files of batches before {self._record.files_from} were deleted" if self._record.files_from else ""
         if newest is not None and not newest.status.has_ended:
-            return Lack(f"it waits for its snapshot{gone}")
+            return Lack(f"{LACKS_ROWS}, and waits for its snapshot{gone}")
         way = f"type: penstock snapshot FILE {table} --full-refresh --link {self._link.name}"
-        if newest is not None and newest.options.link == self._link.name and newest.status is not Status.DONE:
+        if newest is not None and newest.status is not Status.DONE:
             why = f"failed: {newest.error}" if newest.status is Status.FAILED else "was cancelled"
-            return Lack(
-                f"it lacks its rows, and its snapshot {why}", f"{newest.hint}; then {way}" if newest.hint else way
-            )
+            return Lack(f"{LACKS_ROWS}, and its snapshot {why}", f"{newest.hint}; then {way}" if newest.hint else way)
         if self._is_keyless(table):
             way = f"type: penstock snapshot FILE {table} --full-lock (MySQL and MariaDB: it begins anew in all targets)"
-            return Lack(f"it lacks its rows, and without a primary key it gets no snapshot by itself{gone}", way)
+            return Lack(f"{LACKS_ROWS}, and without a primary key it gets no snapshot by itself{gone}", way)
         if self._spec.source(self._link.source).snapshot == "never":
-            return Lack(f"it lacks its rows, and `snapshot` of its source is never{gone}", way)
-        return Lack(f"it waits for its snapshot{gone}")
+            return Lack(f"{LACKS_ROWS}, and `snapshot` of its source is never{gone}", way)
+        return Lack(f"{LACKS_ROWS}, and waits for its snapshot{gone}")
 
     def _without_beginning(self, tables: Collection[TableId], loaded_to: int) -> Sequence[TableId]:
         """Those of `tables` that begin nowhere ahead of the target, whether files have come there or not."""
@@ -154,7 +187,7 @@ class SnapshotFills:
 
     def _is_keyless(self, table: TableId) -> bool:
         told = self._told_of(table)
-        return bool(told) and told[-1][1].key_schema_id is None
+        return bool(told) and not _has_key(told[-1][1])
 
     def _begun(self, log: TopicLog, end: int) -> set[TableId]:
         """The tables that have begun before `end` of the batch topic, and have not ended there."""
@@ -188,6 +221,10 @@ class SnapshotFills:
             if change.source == self._link.source:
                 told.setdefault(change.table, []).append((offset, change))
         self._told = told
+
+
+def _has_key(change: SchemaChange) -> bool:
+    return change.key_schema_id is not None
 
 
 def _schema_changes(spec: PipelineSpec, log: TopicLog) -> Iterator[tuple[int, SchemaChange]]:

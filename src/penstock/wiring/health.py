@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from penstock.core.commands import has_command, name_file
 from penstock.core.snapshots import Status
 from penstock.ports.audit_results import NOT_REACHED, WHOLE
-from penstock.ports.state import TRIED_AGAIN
+from penstock.ports.state import LACKS_ROWS, TRIED_AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,7 +69,10 @@ def _to_type(problem: Problem, file: str) -> Problem:
 
 
 def is_healthy(status: PipelineStatus, problems: Sequence[Problem]) -> bool:
-    """Whether all is well: somebody runs the pipeline, every link goes on, and everything could be asked."""
+    """Whether all is well: somebody runs the pipeline, every link goes on, no target lacks a table's rows.
+
+    What could not be asked is not well.
+    """
     return (
         bool(status.holder)
         and bool(status.links)
@@ -78,7 +81,18 @@ def is_healthy(status: PipelineStatus, problems: Sequence[Problem]) -> bool:
         and not any(source.unanswered for source in status.sources)
         and not any(zone.unanswered for zone in status.zones)
         and not any(problem.level == "error" for problem in problems)
+        and not _lacking(status)
     )
+
+
+def _lacking(status: PipelineStatus) -> set[tuple[str, str]]:
+    """The links and tables whose targets lack rows that snapshots for one link bring: those wait, or are under way."""
+    waiting = {(each.link, each.table) for each in status.tables if not each.error and LACKS_ROWS in each.hint}
+    return waiting | {(each.options.link, each.table) for each in status.snapshots if _fills_link(each, status)}
+
+
+def _fills_link(snapshot: Snapshot, status: PipelineStatus) -> bool:
+    return snapshot.options.link in status.loading and not snapshot.status.has_ended
 
 
 def _server_problems(servers: Sequence[ServerCondition]) -> Iterator[Problem]:
@@ -152,6 +166,12 @@ def _table_problems(status: PipelineStatus, run_command: str) -> Iterator[Proble
             way = "type: penstock table FILE TABLE resume" if resumes else _restart(status, run_command)
             hint = _then(table.hint, status, way, retried=TRIED_AGAIN in table.error + table.hint)
             yield Problem("error", f"{table.link}, {table.table}", table.error, hint)
+    noted = {(each.link, each.table): each.hint for each in status.tables if not each.error}
+    for link, name in sorted(_lacking(status)):
+        told = noted.get((link, name), "")
+        text = told if LACKS_ROWS in told else f"{LACKS_ROWS} until its snapshot for this link is whole"
+        hint = "it goes on by itself when that snapshot is whole" if status.holder else f"type: {run_command}"
+        yield Problem("warning", f"{link}, {name}", text, hint)
 
 
 def _request_problems(status: PipelineStatus) -> Iterator[Problem]:
@@ -174,7 +194,9 @@ def _request_problems(status: PipelineStatus) -> Iterator[Problem]:
 
 def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:
     for snapshot in status.snapshots:
-        if snapshot.error:
+        if _is_nobodys(snapshot, status):
+            yield Problem("warning", f"{snapshot.source}, {snapshot.table}", *_nobodys_words(snapshot))
+        elif snapshot.error:
             fate = "failed" if snapshot.status.has_ended else "waits, and is tried again"
             text = f"its snapshot {fate}: {snapshot.error}"
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, _snapshot_hint(snapshot))
@@ -182,6 +204,22 @@ def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:
             text = f"its snapshot is paused at {snapshot.rows:,} rows"
             hint = f"let it go on: penstock snapshot FILE {snapshot.table} --resume"
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, hint)
+
+
+def _is_nobodys(snapshot: Snapshot, status: PipelineStatus) -> bool:
+    """Whether it is for a link that the file does not have, and is under way or broke off."""
+    link, is_over = snapshot.options.link, snapshot.status in {Status.DONE, Status.CANCELLED}
+    return bool(link) and link not in status.loading and not is_over
+
+
+def _nobodys_words(snapshot: Snapshot) -> tuple[str, str]:
+    link, table = snapshot.options.link, snapshot.table
+    text = (
+        f"its snapshot is for {link}, and the file has no such link: a target that it was to fill may have a part of it"
+    )
+    cancel = f"penstock snapshot FILE {table} --cancel"
+    again = f"penstock snapshot FILE {table} --full-refresh --link LINK, with the link that loads that target now"
+    return text, f"give the sink back its name; or end it: {cancel}; then fill the table: {again}"
 
 
 def _snapshot_hint(snapshot: Snapshot) -> str:

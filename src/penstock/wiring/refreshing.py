@@ -16,7 +16,7 @@ from penstock.ports.snapshots import Snapshot
 from penstock.wiring.open import open_snapshot_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from penstock.config.specs import SourceSpec
     from penstock.links.capture.open_capture import OpenCapture
@@ -43,7 +43,7 @@ def open_refreshers(
         # What a process that was killed left behind. Where that fails now, the next start does it.
         with suppress(PenstockError):
             readers[0].sweep(lambda id_: id_ not in capture.snapshots)
-        _ask_by_itself(spec.source, capture, snapshots, added, returned)
+        ask_by_itself(spec.source, capture.stopped, snapshots, added, returned)
     except BaseException:
         snapshots.close()
         raise
@@ -62,24 +62,28 @@ def new_snapshot(source: str, table: str, options: SnapshotOptions) -> Snapshot:
     return Snapshot(uuid.uuid4().hex[:12], source, table, options, Wanted.RUN, Status.REQUESTED)
 
 
-def _ask_by_itself(
+def ask_by_itself(
     source: SourceSpec,
-    capture: OpenCapture,
+    stopped: Collection[str],
     snapshots: SnapshotList,
     added: Callable[[], Sequence[TableId]],
     returned: Callable[[], Sequence[TableId]],
 ) -> None:
-    """Ask for a snapshot of each table that the config has added, or that needs one, unless one failed before."""
+    """Ask for a snapshot of each table that the config has added, or that needs one, unless one failed before.
+
+    One for a single link says nothing of that; while it is open there can be no other.
+    """
     if source.snapshot == "never":
         return
     tables = {str(table): SnapshotOptions() for table in added()}
     if source.snapshot == "when-needed":
-        wanted = [table for table in sorted(capture.stopped) if source.patterns.matches(TableId.parse(table))]
+        wanted = [table for table in sorted(stopped) if source.patterns.matches(TableId.parse(table))]
         tables |= dict.fromkeys(wanted, SnapshotOptions())
     tables |= {str(table): SnapshotOptions(full_refresh=True) for table in returned()}
     if not tables:
         return
-    newest = {each.table: each.status for each in snapshots.all(source.name)}
+    told = [each for each in snapshots.all(source.name) if not (each.options.link and each.status.has_ended)]
+    newest = {each.table: each.status for each in told}
     for table, options in tables.items():
         if newest.get(table) in {None, Status.DONE, Status.CANCELLED}:
             snapshots.add(new_snapshot(source.name, table, options))

@@ -54,8 +54,8 @@ def test_a_table_is_released_where_the_others_are_and_not_before() -> None:
 def test_what_waits_for_its_snapshot_follows_its_rows_from_name_to_name() -> None:
     aside = SetAside({A: UNFILLED, C: 4})
 
-    moved = aside.move_unfilled([(A, B)])
-    swapped = aside.move_unfilled([(B, C), (C, B)])
+    moved = aside.move_unfilled(aside.forgotten(UNFILLED), [(A, B)])
+    swapped = aside.move_unfilled(aside.forgotten(UNFILLED), [(B, C), (C, B)])
 
     assert (moved, swapped) == ({B}, {C})
     assert aside.offsets() == {B: UNFILLED, C: UNFILLED}

@@ -13,9 +13,10 @@ from penstock.adapters.mysql import replica_lag
 from penstock.cli.carried import Carried
 from penstock.config.load import load
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
+from penstock.core.tables import TableId
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.open import open_snapshot_list
-from penstock.wiring.refreshing import new_snapshot
+from penstock.wiring.refreshing import ask_by_itself, new_snapshot
 from penstock.wiring.snapshots import has_snapshots
 
 if TYPE_CHECKING:
@@ -43,6 +44,30 @@ def test_a_run_waits_for_rows_to_be_read_again_but_not_behind_a_paused_snapshot(
 
     assert not has_snapshots(spec, {"shop.children"}, were_tried=False)
     assert has_snapshots(spec, {"shop.children", "shop.others"}, were_tried=False)
+
+
+@pytest.mark.parametrize(
+    ("link", "status", "asks"),
+    [("s-to-new", Status.FAILED, True), ("s-to-new", Status.RUNNING, False), ("", Status.FAILED, False)],
+)
+def test_a_snapshot_for_one_link_that_failed_keeps_no_table_from_being_read(
+    link: str,
+    status: Status,
+    asks: bool,  # noqa: FBT001 - a parameter
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(_FILE)
+    pipeline, table = load(file), TableId("shop", "children")
+    failed = new_snapshot("s", str(table), SnapshotOptions(full_refresh=True, link=link))
+    with closing(open_snapshot_list(pipeline)) as snapshots:
+        snapshots.add(failed)
+        snapshots.tell(replace(failed, status=status, error="the disk is full"))
+
+        ask_by_itself(pipeline.source("s"), (), snapshots, lambda: [table], tuple)
+
+        assert [each for each in snapshots.all("s") if each.options == SnapshotOptions()] == snapshots.all("s")[1:]
+        assert len(snapshots.all("s")) == 1 + asks
 
 
 @pytest.mark.parametrize(

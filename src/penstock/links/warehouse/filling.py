@@ -10,12 +10,13 @@ import structlog
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import UnavailableError
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.objects.retention import require_files
 from penstock.links.warehouse.set_aside import UNFILLED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from penstock.core.batches import Batch
     from penstock.links.warehouse.set_aside import SetAside
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-_PERIOD_SECONDS = 1.0
+_PERIOD_SECONDS = 5.0
 _REMEMBERED = CrashPoint("fill.remembered", "a new target knows which tables it lacks, no snapshot is asked for")
 
 
@@ -38,6 +39,11 @@ class Lack:
 
 class Fills(Protocol):
     """Knows which files are there, and asks for snapshots of tables that a link's target lacks."""
+
+    @property
+    def are_taken(self) -> bool:
+        """Whether snapshots are taken: where the file has switched transactions off, none are."""
+        ...
 
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         """Where in the batch topic a new target begins, and where each table waits that began before that.
@@ -53,7 +59,8 @@ class Fills(Protocol):
     def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
         """Ask for snapshots of those of `tables` that have none under way; say of each why it lacks its rows.
 
-        Nothing before `loaded_to` of the batch topic lets one of them begin. Raises UnavailableError.
+        Those that the link leaves out are neither asked for nor in the answer. Nothing before `loaded_to`
+        of the batch topic lets one of them begin. Raises UnavailableError.
         """
         ...
 
@@ -66,23 +73,25 @@ class Filling:
         self._link = link
         self._state = state
         self._fills = fills
-        self._told: dict[TableId, Lack] = {}
+        self._told: dict[TableId, Lack | None] = {}
         self._look_at = 0.0
+        self.late: dict[TableId, int] = {}
+        """Where tables that were read again, behind the others, were found to be a part."""
 
     def begin(self, sink: Sink, files_from: int) -> None:
         """Let a new target begin where files are there; of others require it.
 
         Raises PositionError if files are gone that the target needs: those of batches before `files_from` may be.
         """
-        if self._fills is not None and files_from and not sink.batch_offset():
+        is_filled = self._fills is not None and self._fills.are_taken
+        if self._fills is not None and is_filled and files_from and not sink.batch_offset():
             offset, waiting = self._fills.beginning()
             sink.finish(offset, waiting)
             _REMEMBERED.maybe_crash()
             _log.info("a new target begins where files are there", link=self._link, offset=offset, lacks=len(waiting))
-        is_filled = self._fills is not None
         require_files(self._link, sink.batch_offset(), files_from, is_filled=is_filled)
         for table, offset in sink.waiting().items() if files_from else ():
-            if offset >= 0:
+            if 0 <= offset < files_from:
                 first = files_from if self._fills is None else self._fills.files_from(table)
                 require_files(self._link, offset, first, is_filled=is_filled)
 
@@ -92,25 +101,81 @@ class Filling:
         self._look_at = time.monotonic() + _PERIOD_SECONDS
         if self._fills is None or not unfilled:
             return
-        for table, lack in self._fills.ask(unfilled, loaded_to).items():
-            if self._told.get(table) == lack:
+        lacks = self._fills.ask(unfilled, loaded_to)
+        for table in unfilled:
+            lack = lacks.get(table)
+            if table in self._told and self._told[table] == lack:
                 continue
+            self._tell(table, lack)
+            # Behind it: without the state database it is told the next time.
             self._told[table] = lack
-            if lack.hint:
-                _log.warning("table lacks its rows", link=self._link, table=str(table), error=lack.why, hint=lack.hint)
-                now_ms = time.time_ns() // 1_000_000
-                self._state.stop_table(self._link, str(table), lack.why, lack.hint, now_ms)
-            else:
-                self._state.note_table(self._link, str(table), lack.why)
 
-    def move(self, aside: SetAside, batch: Batch, wanted: Callable[[str, TableId], bool]) -> set[TableId]:
+    def _tell(self, table: TableId, lack: Lack | None) -> None:
+        """Write down what `status` is to say of a table; nothing of one that the link leaves out now."""
+        if lack is None:
+            self._state.resume_table(self._link, str(table))
+        elif lack.hint:
+            _log.warning("table lacks its rows", link=self._link, table=str(table), error=lack.why, hint=lack.hint)
+            now_ms = time.time_ns() // 1_000_000
+            self._state.stop_table(self._link, str(table), lack.why, lack.hint, now_ms)
+        else:
+            self._state.note_table(self._link, str(table), lack.why)
+
+    def meets(self, table: TableId, offset: int, end: int) -> bool:
+        """Whether a table that is lacked meets what is at `offset`: others are past all before `end`."""
+        return offset >= end or self.late.get(table, offset) < offset
+
+    def late_from(self, end: int) -> int:
+        """From where on tables are to be followed that are late; `end` for none."""
+        return min(self.late.values(), default=end - 1) + 1
+
+    def move(
+        self, aside: SetAside, offset: int, batch: Batch, wanted: Callable[[str, TableId], bool], end: int
+    ) -> set[TableId]:
         """Have what a target lacks follow its rows, which a statement has given other names; return those names."""
         pairs = [(TableId.parse(move.origin), TableId.parse(move.table)) for move in batch.moves]
-        unfilled = aside.forgotten(UNFILLED)
-        moved = aside.move_unfilled([each for each in pairs if wanted(batch.source, each[1])])
+        unfilled = {table for table in aside.forgotten(UNFILLED) if self.meets(table, offset, end)}
+        moved = aside.move_unfilled(unfilled, [each for each in pairs if wanted(batch.source, each[1])])
         for table in unfilled - aside.forgotten(UNFILLED):
             self._state.resume_table(self._link, str(table))
+            self.late.pop(table, None)
+        if offset < end:
+            self.late |= dict.fromkeys(moved, offset)
         return moved
+
+    def begin_anew(self, aside: SetAside, offset: int, batch: Batch, end: int, anew: set[TableId]) -> None:
+        """Let a refused or a forgotten table that begins anew with `batch` go on there: nothing from before counts.
+
+        Add it to `anew`.
+        """
+        # A message that comes a second time is from before the table was forgotten.
+        meets = self.meets(batch.table, offset, end)
+        if batch.kind is SchemaChangeKind.DROP and meets:
+            self.end(aside, batch.table)
+        if batch.kind is not SchemaChangeKind.CREATE:
+            return
+        is_refused = aside.is_refused(batch.table) or batch.table in anew
+        was_forgotten = aside.is_forgotten(batch.table) and meets
+        if was_forgotten or (is_refused and aside.lacks(batch.table, offset - 1)):
+            aside.skip(batch.table, offset)
+            anew.add(batch.table)
+
+    def follow(
+        self,
+        aside: SetAside,
+        batches: Iterable[tuple[int, Batch]],
+        wanted: Callable[[str, TableId], bool],
+        end: int,
+        anew: set[TableId],
+    ) -> None:
+        """Let tables that are late meet what `batches` say, which others are past; add to `anew` who begins anew."""
+        renamed: tuple[int, int, int] | None = None
+        for offset, batch in batches:
+            if batch.moves and batch.first_order != renamed:
+                renamed = batch.first_order
+                anew |= self.move(aside, offset, batch, wanted, end)
+            self.begin_anew(aside, offset, batch, end, anew)
+        self.late.clear()
 
     def end(self, aside: SetAside, table: TableId) -> None:
         """Let a table that ends here wait for nothing any more."""
@@ -118,7 +183,7 @@ class Filling:
             self._state.resume_table(self._link, str(table))
 
     def look(self, unfilled: Collection[TableId], loaded_to: int) -> None:
-        """Do the same if the last time was a second ago; without the state database, another second later."""
+        """Do the same if the last time was some seconds ago; without the state database, some seconds later."""
         if time.monotonic() < self._look_at:
             return
         try:

@@ -15,7 +15,6 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.batches import read_batch
 from penstock.core.errors import TableStoppedError
 from penstock.core.publication import count_rows
-from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.counts import CarriedRows
 from penstock.links.warehouse.filling import Filling
@@ -186,9 +185,14 @@ class WarehouseLoader:
         return passed
 
     def _batches_of(self, table: TableId, start: int) -> Iterator[Batch]:
-        for messages in self._read(start, min(self._next, start + _BATCHES_AT_ONCE)):
-            batches = (read_batch(*each).seen_by(self._link) for each in messages)
-            yield from (each for each in batches if each.table == table and self._wanted(each.source, table))
+        found = self._batches(start, min(self._next, start + _BATCHES_AT_ONCE))
+        return (batch for _, batch in found if batch.table == table)
+
+    def _batches(self, start: int, end: int) -> Iterator[tuple[int, Batch]]:
+        """What a stretch of the batch topic says to this link of tables that are wanted."""
+        for messages in self._read(start, end) if start < end else ():
+            batches = ((offset, read_batch(offset, message).seen_by(self._link)) for offset, message in messages)
+            yield from (each for each in batches if self._wanted(each[1].source, each[1].table))
 
     def _obey(self) -> None:
         if self._control is not None:
@@ -213,7 +217,10 @@ class WarehouseLoader:
             tried = set(due)
             rows += self._read_again(due)
             self._find_beginnings(tried - due)
-            if self._thread is not None and time.monotonic() - began > _CATCH_UP_SECONDS:
+            is_long = self._thread is not None and time.monotonic() - began > _CATCH_UP_SECONDS
+            if self._filling.late and (is_long or not self._aside.due(time.monotonic())):
+                self._follow_late()
+            if is_long:
                 break
         return rows
 
@@ -242,26 +249,20 @@ class WarehouseLoader:
         if not refused:
             return
         start = min(offset for table, offset in self._aside.offsets().items() if table in refused) + 1
-        for messages in self._read(start, self._next) if start < self._next else ():
-            for offset, message in messages:
-                batch = read_batch(offset, message).seen_by(self._link)
-                if batch.table in refused and self._wanted(batch.source, batch.table):
-                    self._begin_anew(offset, batch)
+        for offset, batch in self._batches(start, self._next):
+            if batch.table in refused:
+                self._begin_anew(offset, batch)
         if self._anew:
             self._finish({})
 
+    def _follow_late(self) -> None:
+        """Let tables that were found to be a part as they were read again meet what others are past."""
+        batches = self._batches(self._filling.late_from(self._next), self._next)
+        self._filling.follow(self._aside, batches, self._wanted, self._next, self._anew)
+        self._finish({})
+
     def _begin_anew(self, offset: int, batch: Batch) -> None:
-        """Let a refused or a forgotten table that begins anew with `batch` go on there: nothing from before counts."""
-        if batch.kind is SchemaChangeKind.DROP and offset >= self._next:
-            self._filling.end(self._aside, batch.table)
-        if batch.kind is not SchemaChangeKind.CREATE:
-            return
-        is_refused = self._aside.is_refused(batch.table) or batch.table in self._anew
-        # A message that comes a second time is from before the table was forgotten.
-        was_forgotten = self._aside.is_forgotten(batch.table) and offset >= self._next
-        if was_forgotten or (is_refused and self._aside.lacks(batch.table, offset - 1)):
-            self._aside.skip(batch.table, offset)
-            self._anew.add(batch.table)
+        self._filling.begin_anew(self._aside, offset, batch, self._next, self._anew)
 
     def _may_gather(self, loaded: Mapping[str, tuple[int, int]]) -> bool:
         """Whether the target may be told a second later, by the thread that keeps trying, how far it is.
@@ -298,8 +299,8 @@ class WarehouseLoader:
                 loaded = self._load_tables(ready, loaded, again)
                 self._rename(offset, batch, again)
                 renamed = batch.first_order
-                if again is None and offset >= self._next:
-                    self._anew |= self._filling.move(self._aside, batch, self._wanted)
+                if again is None:
+                    self._anew |= self._filling.move(self._aside, offset, batch, self._wanted, self._next)
             if again is None:
                 self._begin_anew(offset, batch)
             if not self._goes(batch.table, offset, again):
@@ -310,6 +311,7 @@ class WarehouseLoader:
                 self._anew.add(batch.table)
                 if again is not None:
                     again.discard(batch.table)
+                    self._filling.late[batch.table] = offset
             else:
                 ready[batch.table].append((offset, batch))
         return self._load_tables(ready, loaded, again)

@@ -111,12 +111,12 @@ class SetAside:
         """Return the tables that are forgotten as DROPPED, or as UNFILLED."""
         return {table for table, offset in self._forgotten.items() if offset == how}
 
-    def move_unfilled(self, moves: Collection[tuple[TableId, TableId]]) -> set[TableId]:
-        """Let UNFILLED tables get the names that their rows get, by (old, new); return those with another name.
+    def move_unfilled(self, unfilled: Collection[TableId], moves: Collection[tuple[TableId, TableId]]) -> set[TableId]:
+        """Let these UNFILLED tables get the names that their rows get, by (old, new); return those with another name.
 
         A name that nobody has any more has nothing to wait for.
         """
-        unfilled, named = self.forgotten(UNFILLED), {new for _, new in moves}
+        named = {new for _, new in moves}
         found = {new for old, new in moves if old in unfilled and new not in self._forgotten}
         for table in {old for old, _ in moves if old in unfilled} - named:
             del self._forgotten[table]
