@@ -30,9 +30,9 @@ _CRASH_SECONDS: Final = 15.0
 _CRASH_AT_START_SECONDS: Final = 240.0
 _WHOLE_INSTANCE_SHARE: Final = 0.5
 _POLL_SECONDS: Final = 0.1
-_ELSEWHERE: Final = ("start.", "watermarks.", "retention.", "lake.", "skip.", "snapshot.")
-"""First starts, publishing without transactions, old files, Delta tables, changes that somebody passes over: tests of
-their own go there.
+_ELSEWHERE: Final = ("start.", "watermarks.", "retention.", "lake.", "skip.", "fill.", "snapshot.")
+"""First starts, publishing without transactions, old files, Delta tables, changes that somebody passes over, targets
+that come later: tests of their own go there.
 
 Those of snapshots are passed in a snapshot only: see `_IN_SNAPSHOT`.
 """
