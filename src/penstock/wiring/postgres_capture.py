@@ -27,7 +27,6 @@ from penstock.core.positions import WalPosition, wal_position
 from penstock.core.postgres.evolution import refusal
 from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.unlogged import unlogged_changes
-from penstock.core.tables import TableId
 from penstock.links.capture.postgres.log_reading import PostgresReading
 from penstock.links.capture.postgres.registered_catalog import RegisteredCatalog
 from penstock.links.capture.postgres.replay import RelationReplay
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from penstock.core.findings import Finding
     from penstock.core.positions import Position
     from penstock.core.refusals import Refusal
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.refreshers import Refreshers
     from penstock.links.capture.spec import CaptureSpec
@@ -228,7 +227,7 @@ class PostgresCapture:
         with connected(source_server(spec)) as connection:
             published = read_published(connection, spec.publication_name)
             types, tables = read_types(connection), read_tables(connection, spec.partitions)
-        found = [narrowed(each, published.get(TableId(each.table.schema, each.table.name))) for each in tables]
+        found = [narrowed(each, published.get(each.table.id)) for each in tables]
         shapes = [table_schema(each.relation, each.table, types, None, spec.special_values) for each in found]
         partitions = {each.table.oid: each.table.partitions for each in tables if each.table.partitions is not None}
         return unlogged_changes(known, shapes, published, partitions)

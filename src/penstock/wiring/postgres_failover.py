@@ -24,7 +24,6 @@ from penstock.core.errors import NEW_SLOT, LogError, UnfitServerError
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.publication import StoppedTable
 from penstock.core.snapshots import SnapshotOptions, Status
-from penstock.core.tables import TableId
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.capture import open_parts
 from penstock.wiring.epochs import next_epoch
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.config.postgres_source import PostgresSourceSpec
     from penstock.config.specs import PipelineSpec
     from penstock.core.publication import CaptureRecord
+    from penstock.core.tables import TableId
     from penstock.links.capture.open_capture import CaptureParts, OpenCapture
 
 
@@ -152,7 +152,7 @@ def _look(source: PostgresSourceSpec, server: PostgresServer) -> str:
 
 def _tables(source: PostgresSourceSpec, server: PostgresServer) -> set[TableId]:
     with connected(server) as connection:
-        return {TableId(t.table.schema, t.table.name) for t in read_tables(connection, source.partitions)}
+        return {t.table.id for t in read_tables(connection, source.partitions)}
 
 
 def _make_room(source: PostgresSourceSpec, server: PostgresServer) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.core.tables import TableId
+
 if TYPE_CHECKING:
     from penstock.core.postgres.partitions import Partition
 
@@ -41,3 +43,8 @@ class CatalogTable:
     comment: str = ""
     published: int | None = 0
     partitions: tuple[Partition, ...] | None = None
+
+    @property
+    def id(self) -> TableId:
+        """Which table it is."""
+        return TableId(self.schema, self.name)

@@ -18,7 +18,6 @@ from penstock.core.audit.text_tables import table_of_rows
 from penstock.core.errors import UnavailableError
 from penstock.core.positions import WalPosition
 from penstock.core.postgres.relations import table_schema
-from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.core.audit.dialects import AuditDialect
     from penstock.core.positions import Position
     from penstock.core.postgres.types import SpecialValues
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import TableId, TableSchema
 
 _QUERY_SECONDS: Final = 3600
 _ROW_BYTES: Final = """
@@ -177,7 +176,7 @@ class AuditedPostgresSource:
         """Every table, and how it is published. Raises psycopg.Error."""
         published = read_published(connection, self._publication.name)
         tables = read_tables(connection, self._publication.partitions)
-        found = {TableId(each.table.schema, each.table.name): each for each in tables}
+        found = {each.table.id: each for each in tables}
         return {table: (narrowed(each, published.get(table)), published.get(table)) for table, each in found.items()}
 
     def _execute(self, statement: str) -> psycopg.Cursor:

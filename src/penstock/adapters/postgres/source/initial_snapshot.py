@@ -20,7 +20,6 @@ from penstock.core.positions import WalPosition
 from penstock.core.postgres.log_items import Transaction
 from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.rows import RowDecoder
-from penstock.core.tables import TableId, TableSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.adapters.postgres.source.publication import Publication, Published
     from penstock.core.changes import RowBatch
     from penstock.core.postgres.types import SpecialValues, TypeInfo
+    from penstock.core.tables import TableId, TableSchema
 
 _BATCH_BYTES: Final = 8 << 20
 _ESCAPES: Final = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
@@ -106,7 +106,7 @@ def open_initial_snapshot(
             )
             found = read_tables(reader, publication.partitions)
             unreadable = read_unreadable(reader)
-        tables = {TableId(t.table.schema, t.table.name): t for t in found}
+        tables = {t.table.id: t for t in found}
         carried = {table: each for table, each in tables.items() if wanted(table)}
         described = {table: (narrowed(f, published.get(table)), published.get(table)) for table, f in carried.items()}
         yield PostgresInitialSnapshot(

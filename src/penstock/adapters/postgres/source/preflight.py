@@ -20,7 +20,6 @@ from penstock.adapters.postgres.source.publication import (
 from penstock.adapters.postgres.source.slot import ANOTHER_SLOT, FAILOVER_SINCE, is_foreign, read_slot
 from penstock.core.errors import NEW_SLOT, UnfitServerError
 from penstock.core.findings import Finding
-from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.adapters.postgres.source.catalog import SourceTable
     from penstock.adapters.postgres.source.publication import Publication
     from penstock.adapters.postgres.source.slot import SlotState
+    from penstock.core.tables import TableId
 
 _OLDEST: Final = 120000
 _REPLICATORS: Final = ("rds_replication", "rds_superuser")
@@ -200,7 +200,7 @@ def _tables(
     connection: psycopg.Connection, publication: Publication, wanted: Callable[[TableId], bool]
 ) -> Iterator[Finding]:
     found = read_tables(connection, publication.partitions)
-    tables = {TableId(each.table.schema, each.table.name): each for each in found}
+    tables = {each.table.id: each for each in found}
     ours = [table for table in tables if wanted(table)]
     if not ours:
         yield Finding("warning", "tables", "no table matches `tables` yet", "create one, or correct the patterns")
@@ -237,7 +237,7 @@ def _publication(
             yield Finding("error", f"{subject}, options", *describe_partitions(publication))
             return
     published = read_published(connection, name)
-    missing = [table for each in ours if (table := TableId(each.table.schema, each.table.name)) not in published]
+    missing = [each.table.id for each in ours if each.table.id not in published]
     if missing:
         message = f"lacks {_shown(missing)}, which would not be carried"
         hint = f"ALTER PUBLICATION {name} ADD TABLE {', '.join(map(str, missing))}; then start the pipeline"

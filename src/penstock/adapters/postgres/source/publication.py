@@ -166,7 +166,7 @@ def describe_forbidden(publication: Publication, role: str) -> tuple[str, str]:
 def unidentified_tables(connection: psycopg.Connection, partitions: Partitions) -> list[TableId]:
     """Every table of the database whose updates cannot be logged. Raises psycopg.Error."""
     tables = read_tables(connection, partitions)
-    return [TableId(each.table.schema, each.table.name) for each in tables if not each.has_identity]
+    return [each.table.id for each in tables if not each.has_identity]
 
 
 def describe_unidentified(publication: Publication, tables: list[TableId]) -> tuple[str, str]:

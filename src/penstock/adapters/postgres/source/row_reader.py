@@ -33,7 +33,6 @@ from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.rows import RowDecoder
 from penstock.core.postgres.visibility import VisibleTransactions
 from penstock.core.snapshots import Method, require_key
-from penstock.core.tables import TableId
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from penstock.core.positions import Position
     from penstock.core.postgres.types import SpecialValues, TypeInfo
     from penstock.core.snapshots import SnapshotOptions
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import TableId, TableSchema
 
 _CHUNK_BYTES: Final = 8 << 20
 _KEYS_AT_ONCE: Final = 500
@@ -177,7 +176,7 @@ class PostgresRowReader:
         with self._asking() as connection:
             published, unreadable = read_published(connection, self._publication.name), read_unreadable(connection)
             tables = read_tables(connection, self._publication.partitions)
-        found = [(TableId(t.table.schema, t.table.name), t.table.oid) for t in tables]
+        found = [(t.table.id, t.table.oid) for t in tables]
         return [(table, oid) for table, oid in found if table in published and table not in unreadable]
 
     @contextmanager
