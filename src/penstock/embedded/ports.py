@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import UnavailableError, UsageError
 from penstock.embedded.cache import cache_directory, locked
+from penstock.wiring.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -43,9 +44,7 @@ def choose_port(remembered_in: Path, wanted: int | None = None, host: str = LOOP
         raise UsageError(message, hint)
     if port != _remembered(remembered_in):
         # Never half a file: others read it at any time, and a kill may come at any time.
-        part = remembered_in.with_name(f".{remembered_in.name}.part")
-        part.write_text(f"{port}\n")
-        part.replace(remembered_in)
+        write_whole(remembered_in, f"{port}\n")
     return port
 
 

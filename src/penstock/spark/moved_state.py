@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PositionError, UnavailableError
-from penstock.wiring.join_states import write_whole
+from penstock.wiring.whole_files import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

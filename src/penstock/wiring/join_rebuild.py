@@ -31,7 +31,6 @@ from penstock.wiring.join_states import (
     later_steps,
     planned_batches,
     states_of,
-    write_whole,
 )
 from penstock.wiring.joins import (
     PUBLISHING_SECONDS,
@@ -42,6 +41,7 @@ from penstock.wiring.joins import (
     with_topics,
 )
 from penstock.wiring.open import open_registry, open_topic_log, schema_changes_topic
+from penstock.wiring.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from penstock.core.errors import PositionError, UnavailableError
 from penstock.core.joins.upgrade import made_join
 from penstock.links.joins.kept_job import job_from_mapping, job_to_mapping
 from penstock.links.joins.record import NO_BATCH
+from penstock.wiring.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -118,17 +118,6 @@ def keep_job(checkpoint: Path, job: JoinJob) -> None:
     if file.is_file() and file.read_text(encoding="utf-8") == text:
         return
     write_whole(file, text)
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Write a file that is there whole, or as it was, also if the machine goes down."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.part")
-    with part.open("w", encoding="utf-8") as written:
-        written.write(text)
-        written.flush()
-        os.fsync(written.fileno())
-    part.replace(file)
 
 
 def kept_job(checkpoint: Path, record: JoinRecord) -> JoinJob | None:
