@@ -160,7 +160,7 @@ class ObjectsLinkPlanner:
         """Plan, and tell whether anything came of it, or old files are to be looked for."""
         if self._record is None:
             record = self._read_record()
-            self._record = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
+            self._record = ObjectsRecord.of(record)
         now = time.monotonic()
         self._planned = self._planner.plan(self._record, now)
         if self._planned.ranges or self._planned.schema_changes:

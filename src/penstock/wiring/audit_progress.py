@@ -75,7 +75,7 @@ class LinkProgress:
 
     def _is_in_files(self, ends: Mapping[tuple[str, int], int]) -> bool:
         record = committed_position(self._spec, self._log, OBJECTS_LINK)
-        found = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
+        found = ObjectsRecord.of(record)
         # What is not read into files is waited for by nobody: its table is told as stopped.
         read = {place for places in self._announced.by_table(found).values() for place in places}
         return all(found.places.get(place, (0, 0))[1] >= end for place, end in ends.items() if place in read)

@@ -112,7 +112,7 @@ class StageAudits:
         """Up to where the batch topic counts, and before where files are deleted."""
         spec = self._opened.spec
         record = committed_position(spec, self._log, OBJECTS_LINK)
-        files_from = 0 if record is None else ObjectsRecord.from_mapping(record).files_from
+        files_from = ObjectsRecord.of(record).files_from
         return committed_end(spec, self._log, OBJECTS_LINK, batch_topic(spec)), files_from
 
 

@@ -58,7 +58,7 @@ def objects_record(spec: PipelineSpec) -> ObjectsRecord:
     """The newest record of the link that writes files, which says which of them may be gone."""
     with closing(open_topic_log(spec)) as log:
         record = committed_position(spec, log, OBJECTS_LINK)
-    return ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
+    return ObjectsRecord.of(record)
 
 
 def sink_offsets(spec: PipelineSpec) -> Mapping[str, int]:

@@ -58,7 +58,7 @@ class ObjectsMirror(KafkaMirror):
         end = self._topics.ends([place]).get(place, 0)
         if end != self._record_end:
             record = committed_position(self._spec, self._topics, self.name)
-            self._record = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
+            self._record = ObjectsRecord.of(record)
             self._record_end = end
 
 

@@ -109,9 +109,7 @@ class ObjectsPlanner:
             if self._read_to == known:
                 break
         new = [
-            (offset, schema_change)
-            for offset, schema_change in self._schema_changes
-            if offset >= record.schemas_offset and offset not in record.passed
+            (offset, schema_change) for offset, schema_change in self._schema_changes if not record.has_passed(offset)
         ]
         told = {name for _, a in new for name in ((a.source, str(a.table)), *((a.source, m.origin) for m in a.moves))}
         self._waiting.begin(now_seconds, told, record.message_bytes)

@@ -34,7 +34,7 @@ class BatchPublisher:
         self._publisher = publisher
         self._batches_topic = batches_topic
         record = publisher.position()
-        self._record = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
+        self._record = ObjectsRecord.of(record)
         if self._record.epoch > epoch:
             message = "a newer instance of this pipeline writes its files"
             raise FencedError(

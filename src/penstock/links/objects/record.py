@@ -92,6 +92,11 @@ class ObjectsRecord:
         }
 
     @classmethod
+    def of(cls, record: Mapping[str, object] | None) -> ObjectsRecord:
+        """The record of a link, which has none before its first commit. Raises as `from_mapping`."""
+        return cls() if record is None else cls.from_mapping(record)
+
+    @classmethod
     def from_mapping(cls, record: Mapping[str, object]) -> ObjectsRecord:
         """Read a record back, one of an older release too; KeyError or ValueError if it is not one of ours."""
         places, rows, passed = record["places"], record["rows"], record.get("passed", [])
