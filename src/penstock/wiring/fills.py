@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.batches import read_batch
 from penstock.core.errors import UsageError
-from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.core.tables import TableId
 from penstock.links.objects.record import ObjectsRecord
@@ -23,9 +23,9 @@ from penstock.wiring.open import (
     committed_position,
     open_snapshot_list,
     open_topic_log,
-    schema_changes_topic,
 )
 from penstock.wiring.refreshing import new_snapshot
+from penstock.wiring.schemas_topic import read_schemas_topic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -42,20 +42,18 @@ _WITHOUT_ROWS: Final = b'"rows": 0,'
 
 def fills_of(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> SnapshotFills | None:
     """What fills the target of `link`; None for that of a join, of which there are no snapshots."""
-    is_captured = link.source in {source.name for source in spec.sources}
-    return SnapshotFills(spec, link, record) if is_captured else None
+    return SnapshotFills(spec, link, record) if link.source in _captured(spec) else None
 
 
 def first_files(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> int:
     """From which batches on files are there of what `link` loads: those of joins are not deleted."""
-    is_captured = link.source in {source.name for source in spec.sources}
-    return record.files_from if is_captured else record.kept_from
+    return record.files_from if link.source in _captured(spec) else record.kept_from
 
 
 def deleted_topics(spec: PipelineSpec, log: TopicLog) -> Collection[str]:
     """The topics whose files may be deleted, as a snapshot brings their rows: of captured tables with a key."""
-    captured = {source.name for source in spec.sources}
-    told = [change for _, change in _schema_changes(spec, log)]
+    captured = _captured(spec)
+    told = [change for _, change in read_schemas_topic(spec, log)]
     keyless = {change.topic for change in told if change.key_schema_id is None}
     return {change.topic for change in told if change.source in captured} - keyless
 
@@ -166,14 +164,13 @@ class SnapshotFills:
         with closing(open_topic_log(self._spec)) as log:
             self._read(log)
             record = committed_position(self._spec, log, OBJECTS_LINK)
-            passed = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
+            passed = ObjectsRecord.of(record)
             end = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
             for offset, batch in self._announced(log, loaded_to, end):
                 if batch.seen_by(self._link.name).kind is SchemaChangeKind.CREATE:
                     self._ahead[batch.table] = offset
-        return [
-            table for table in found if table not in self._coming(passed) and self._ahead.get(table, -1) < loaded_to
-        ]
+        coming = self._coming(passed)
+        return [table for table in found if table not in coming and self._ahead.get(table, -1) < loaded_to]
 
     def _coming(self, record: ObjectsRecord) -> set[TableId]:
         """The tables that begin with an event that is not passed on by `record`."""
@@ -195,7 +192,8 @@ class SnapshotFills:
         for _, batch in self._announced(log, 0, end):
             origins = {TableId.parse(move.origin) for move in batch.moves}
             names = {TableId.parse(move.table) for move in batch.moves}
-            tables = (tables | {batch.table}) - (origins - names)
+            tables.add(batch.table)
+            tables -= origins - names
             if batch.kind is SchemaChangeKind.DROP:
                 tables.discard(batch.table)
         return tables
@@ -217,19 +215,15 @@ class SnapshotFills:
 
     def _read(self, log: TopicLog) -> None:
         told: dict[TableId, list[tuple[int, SchemaChange]]] = {}
-        for offset, change in _schema_changes(self._spec, log):
+        for offset, change in read_schemas_topic(self._spec, log):
             if change.source == self._link.source:
                 told.setdefault(change.table, []).append((offset, change))
         self._told = told
 
 
+def _captured(spec: PipelineSpec) -> set[str]:
+    return {source.name for source in spec.sources}
+
+
 def _has_key(change: SchemaChange) -> bool:
     return change.key_schema_id is not None
-
-
-def _schema_changes(spec: PipelineSpec, log: TopicLog) -> Iterator[tuple[int, SchemaChange]]:
-    topic = schema_changes_topic(spec)
-    end = log.ends([(topic, 0)]).get((topic, 0), 0)
-    for messages in log.read(topic, 0, 0, end):
-        for offset, value in messages:
-            yield offset, read_schema_change(topic, offset, value)

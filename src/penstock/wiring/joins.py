@@ -12,7 +12,7 @@ from penstock.core.avro.schemas import table_schema, value_schema
 from penstock.core.errors import UnavailableError, UnknownStreamError, UsageError
 from penstock.core.joins.upgrade import REBUILD, column_renames, fit_plan, made_join
 from penstock.core.positions import timeline_of
-from penstock.core.schema_changes import SchemaChange, SchemaChangeKind, read_schema_change
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.timelines import TimelineBegan, timeline_starts
 from penstock.core.topic_fingerprints import require_id, require_partitions
 from penstock.links.joins.estimate import estimate_state
@@ -35,6 +35,7 @@ from penstock.wiring.open import (
     open_topic_log,
     schema_changes_topic,
 )
+from penstock.wiring.schemas_topic import read_schemas_topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -312,9 +313,7 @@ def _on_its_state(spec: PipelineSpec, job: JoinJob, record: JoinRecord | None, r
 
 
 def _announced(spec: PipelineSpec, log: TopicReader) -> list[SchemaChange]:
-    topic = schema_changes_topic(spec)
-    end = log.ends([(topic, 0)]).get((topic, 0), 0)
-    return [read_schema_change(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]
+    return [schema_change for _, schema_change in read_schemas_topic(spec, log)]
 
 
 def with_topics(

@@ -14,9 +14,9 @@ from penstock.adapters.kafka.topic_policy import TopicKeeper
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, fingerprint_topic, position_topic
 from penstock.config.places import state_file
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
-from penstock.core.schema_changes import read_schema_change
 from penstock.core.topic_policy import PolicyLook, PolicyReport, TopicFacts, TopicRule, find_drift, rule_of
-from penstock.wiring.open import kafka_cluster, open_history, open_topic_log, schema_changes_topic, topic_rules
+from penstock.wiring.open import kafka_cluster, open_history, open_topic_log, topic_rules
+from penstock.wiring.schemas_topic import read_schemas_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -88,13 +88,9 @@ def _corrected(keeper: TopicKeeper, findings: Sequence[PolicyFinding], *, apply:
 def _written_topics(spec: PipelineSpec) -> Mapping[str, bool]:
     """The topics that sources, joins and spolts write, and whether each message there has a key."""
     found = {output.topic: bool(output.key) for spolt in spec.spolts for output in spolt.outputs}
-    ledger = schema_changes_topic(spec)
     with closing(open_topic_log(spec)) as log:
-        end = log.ends([(ledger, 0)]).get((ledger, 0), 0)
-        for messages in log.read(ledger, 0, 0, end):
-            for offset, value in messages:
-                told = read_schema_change(ledger, offset, value)
-                found[told.topic] = told.key_schema_id is not None
+        for _, told in read_schemas_topic(spec, log):
+            found[told.topic] = told.key_schema_id is not None
     return found
 
 
