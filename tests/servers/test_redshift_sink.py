@@ -37,6 +37,7 @@ from penstock.ports.queries import ReadLimits
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.adapters.redshift.warehouse import RedshiftLoads
     from penstock.core.batches import Batch
     from penstock.dev.redshift import RedshiftServer
     from penstock.links.warehouse.sink import SqlSink
@@ -349,15 +350,19 @@ def test_a_query_is_answered_cut_and_never_writes(place: Place, sink: SqlSink) -
             query(cluster, wrong, limits)
 
 
-def wait_for_statistics(place: Place) -> None:
-    """PostgreSQL, which the stand-in asks, counts changed rows with a delay.
+def told_once(wanted: str, place: Place, statement: str, loads: RedshiftLoads) -> str:
+    """Return what is told of the target as soon as `wanted` matches it; `statement` runs before each look.
 
-    It also analyzes tables on its own, once a minute, and counts from 0 then: so rows change until it is seen.
+    PostgreSQL, which the stand-in asks, counts changed rows with a delay. It also analyzes tables on its own, once a
+    minute, and counts from 0 then.
     """
     deadline = time.monotonic() + 30
-    while not place.ask("SELECT 1 FROM svv_table_info WHERE \"table\" = 'orders' AND stats_off > 20"):
-        assert time.monotonic() < deadline
-        place.do("UPDATE shop.orders SET qty = qty")
+    while True:
+        place.do(statement)
+        told = examine_database(target(place).cluster, loads)
+        if re.search(wanted, told):
+            return told
+        assert time.monotonic() < deadline, told
         time.sleep(0.2)
 
 
@@ -370,13 +375,11 @@ def test_what_lets_us_in_is_examined_with_a_copy(place: Place) -> None:
     assert place.objects.list("") == []
     sink = place.open()
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [(f"k{n}", n, "c") for n in range(200)])], SCHEMAS)
-    place.do("ANALYZE shop.orders")
-    assert "stale" not in examine_database(target(place).cluster, loads)
+    told_once("reads our files$", place, "ANALYZE shop.orders", loads)
     more = write_batch(place, FIRST, 1, 200, [(f"k{n}", n, "c") for n in range(200, 900)])
     sink.load(TABLE, [more], SCHEMAS)
-    wait_for_statistics(place)
-    told = examine_database(target(place).cluster, loads)
-    assert re.search(r"; statistics are stale \(ANALYZE\): shop\.orders \(\d+ % off\)", told)
+    stale = r"; statistics are stale \(ANALYZE\): shop\.orders \(\d+ % off\)$"
+    told_once(stale, place, "UPDATE shop.orders SET qty = qty", loads)
     with pytest.raises(SinkError, match="refused the login"):
         examine_database(replace(target(place).cluster, password="wrong"), loads)
     with pytest.raises(SinkError, match="refused the login"):
