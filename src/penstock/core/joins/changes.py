@@ -52,7 +52,7 @@ def output_changes(plan: JoinPlan, differences: pa.Table) -> Sequence[OutputRows
     of rows may make a joined row with the same key: what is before and after under
     one key is an update, and nothing where nothing visible changed.
     """
-    return _changes(plan, _images(plan, differences, "b"), _images(plan, differences, "a"))
+    return _changes(plan, joined_images(plan, differences, "b"), joined_images(plan, differences, "a"))
 
 
 def changes_in_parts(plan: JoinPlan, differences: Sequence[pa.Table], part_bytes: int) -> Iterator[OutputRows]:
@@ -60,11 +60,14 @@ def changes_in_parts(plan: JoinPlan, differences: Sequence[pa.Table], part_bytes
     if not differences:
         return
     count = sum(table.nbytes for table in differences) // part_bytes + 1
-    parts = {letter: [_part_of_each(plan, table, letter, count) for table in differences] for letter in "ba"}
+    parts = {
+        letter: [part_numbers(plan, joined_images(plan, table, letter), count) for table in differences]
+        for letter in "ba"
+    }
     for part in range(count):
         old, new = (
             pa.concat_tables(
-                _images(plan, table, letter).filter(pa.array(numbers == part))
+                joined_images(plan, table, letter).filter(pa.array(numbers == part))
                 for table, numbers in zip(differences, parts[letter], strict=True)
             )
             for letter in "ba"
@@ -72,17 +75,16 @@ def changes_in_parts(plan: JoinPlan, differences: Sequence[pa.Table], part_bytes
         yield from _changes(plan, old, new)
 
 
-def _part_of_each(plan: JoinPlan, table: pa.Table, letter: str, count: int) -> Integers:
+def part_numbers(plan: JoinPlan, images: pa.Table, count: int) -> Integers:
     """In which of so many parts each joined row is, by its key in the output."""
-    images = _images(plan, table, letter)
     if count == 1:
         return np.zeros(len(images), np.int64)
-    keys: Sequence[Any] = output_keys(plan, _rows(plan, images)).to_pylist()
+    keys: Sequence[Any] = output_keys(plan, joined_rows(plan, images)).to_pylist()
     return np.fromiter((crc32(key) % count for key in keys), np.int64, len(keys))
 
 
 def _changes(plan: JoinPlan, old: pa.Table, new: pa.Table) -> Sequence[OutputRows]:
-    before, after = _rows(plan, old), _rows(plan, new)
+    before, after = joined_rows(plan, old), joined_rows(plan, new)
     at = find_keys(output_keys(plan, after), output_keys(plan, before))
     is_update = at >= 0
     is_left = np.ones(before.num_rows, np.bool_)
@@ -100,14 +102,14 @@ def _changes(plan: JoinPlan, old: pa.Table, new: pa.Table) -> Sequence[OutputRow
     return [each for each in found if len(each)]
 
 
-def _images(plan: JoinPlan, differences: pa.Table, letter: str) -> pa.Table:
+def joined_images(plan: JoinPlan, differences: pa.Table, letter: str) -> pa.Table:
     """The joined rows before ("b") or after ("a"), as each input's bytes."""
     names = [f"{letter}{index}" for index in range(len(plan.inputs))]
     images = differences.select(names)
     return images.filter(pc.is_valid(images[names[0]])).rename_columns([str(index) for index in range(len(names))])
 
 
-def _rows(plan: JoinPlan, images: pa.Table) -> pa.RecordBatch:
+def joined_rows(plan: JoinPlan, images: pa.Table) -> pa.RecordBatch:
     """The joined rows that are made of each input's bytes."""
     columns: list[list[ArrowArray]] = []
     for index, given in enumerate(plan.inputs):

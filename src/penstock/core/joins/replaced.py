@@ -5,14 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_schema, arrow_type
 from penstock.core.changes import Op
-from penstock.core.joins.changes import OutputRows, find_keys, look_other, output_changes, output_keys
+from penstock.core.joins.changes import (
+    OutputRows,
+    find_keys,
+    joined_images,
+    joined_rows,
+    look_other,
+    output_keys,
+    part_numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -37,11 +44,12 @@ class JoinedRows:
     def part(self, places: Sequence[Sequence[Integers]], part: int) -> pa.RecordBatch:
         """The rows of the output in one part, where `places` are those of each block's rows, part by part."""
         chosen = [table.take(own[part]) for table, own in zip(self.images, places, strict=True)]
-        return _rows(self.plan, pa.concat_tables([_nothing(self.plan), *chosen]))
+        return joined_rows(self.plan, joined_images(self.plan, pa.concat_tables([_nothing(self.plan), *chosen]), "a"))
 
     def parts(self, count: int) -> list[list[Integers]]:
         """The places of each block's rows in each of so many parts, by their keys in the output."""
-        return [_places(_parts_of(self.plan, table, count), count) for table in self.images]
+        images = (joined_images(self.plan, table, "a") for table in self.images)
+        return [_places(part_numbers(self.plan, each, count), count) for each in images]
 
 
 def can_take_the_place(old: JoinPlan, new: JoinPlan) -> bool:
@@ -122,16 +130,6 @@ def _lacking(old: JoinedRows, new: JoinedRows, shown: Collection[str]) -> bool:
     return any(not column.nullable or column.name in shown for column in added)
 
 
-def _rows(plan: JoinPlan, images: pa.Table) -> pa.RecordBatch:
-    """The rows of the output that joined rows are."""
-    befores: dict[str, Any] = {f"b{index}": pa.nulls(len(images), pa.binary()) for index in range(len(plan.inputs))}
-    afters: dict[str, Any] = {f"a{index}": images[f"a{index}"] for index in range(len(plan.inputs))}
-    for each in output_changes(plan, pa.table(befores | afters)):
-        if each.after is not None:
-            return each.after
-    return pa.RecordBatch.from_pylist([], schema=_schema(plan))
-
-
 def _nothing(plan: JoinPlan) -> pa.Table:
     names = [f"{letter}{index}" for letter in "ba" for index in range(len(plan.inputs))]
     return pa.schema([(name, pa.binary()) for name in names]).empty_table()
@@ -150,13 +148,6 @@ def _as_now(plan: JoinPlan, rows: pa.RecordBatch) -> pa.RecordBatch:
         for column in plan.output.columns
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_schema(plan))
-
-
-def _parts_of(plan: JoinPlan, images: pa.Table, count: int) -> Integers:
-    if count == 1:
-        return np.zeros(len(images), np.int64)
-    keys: Sequence[Any] = output_keys(plan, _rows(plan, images)).to_pylist()
-    return np.fromiter((crc32(key) % count for key in keys), np.int64, len(keys))
 
 
 def _places(numbers: Integers, count: int) -> list[Integers]:
