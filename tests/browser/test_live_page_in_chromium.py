@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.visits import CONTRAST_MIN, LOW_CONTRAST, WIDTHS, Scheme, require_structure, visitor
+from tests.browser.visits import CONTRAST_MIN, LOOKS, LOW_CONTRAST, Scheme, require_structure, visitor
 from tests.unit.web.shop import CONFIG, RULES, SPOLT, Shop, now_ms, served
 
 from penstock.ports.table_actions import Action, Stage, TableRequest
@@ -47,8 +47,7 @@ def live(tmp_path: Path) -> Iterator[tuple[Shop, str]]:
             yield shop, str(client.base_url)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_the_live_page_does_not_scroll_sideways_and_can_be_read(
     browser: Browser, live: tuple[Shop, str], width: int, scheme: Scheme
 ) -> None:

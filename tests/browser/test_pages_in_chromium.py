@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.visits import CONTRAST_MIN, LOW_CONTRAST, WIDTHS, Scheme, require_structure, visitor
+from tests.browser.visits import CONTRAST_MIN, LOOKS, LOW_CONTRAST, Scheme, require_structure, visitor
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -26,8 +26,7 @@ PATHS = (
 )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_pages_do_not_scroll_sideways_can_be_read_and_name_every_field(
     browser: Browser, shop: str, width: int, scheme: Scheme
 ) -> None:

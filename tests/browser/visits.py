@@ -7,13 +7,16 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Literal
 
+from tests.servers.kinds import first
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Browser, Page
 
 Scheme = Literal["light", "dark"]
-WIDTHS = (400, 1400)
+# Width and colours: each once for every change, both with both every night.
+LOOKS = first(2, (400, "light"), (1400, "dark"), (400, "dark"), (1400, "light"))
 # WCAG 2.2, 1.4.3: text in front of its ground.
 CONTRAST_MIN = 4.5
 # In the page: the contrast of each text with the ground behind it, by WCAG's formula; those that are too low.

@@ -33,8 +33,8 @@ def on_targets(*daily: str) -> pytest.MarkDecorator:
 
 
 on_every_target = on_targets(*DAILY_TARGETS)
-NIGHTLY_DATABASES = ("mysql_server",)
-"""State databases whose dialect another one speaks as well: what their server does otherwise is seen every night."""
+NIGHTLY_DATABASES = ("mariadb", "mysql_server")
+"""State databases that are proven every night, and for every change where a test names them."""
 
 _DAILY_DATABASES = [database for database in STATE_DATABASES if database not in NIGHTLY_DATABASES]
 on_every_database = pytest.mark.parametrize(

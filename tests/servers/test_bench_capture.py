@@ -44,6 +44,7 @@ def test_the_decode_figure_is_measured(lab: Lab) -> None:
     assert figure.ok in {True, False}
 
 
+@pytest.mark.nightly
 def test_the_latency_of_a_capture_is_measured_at_each_rate(
     lab: Lab, tmp_path: Path, tracker_server: MariadbServer, schematizer: str
 ) -> None:

@@ -20,6 +20,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield opened
 
 
+@pytest.mark.nightly
 def test_a_load_by_copy_is_measured_whole(lab: Lab) -> None:
     memory, share, speed, cpu = measure_copy(lab)
 

@@ -75,6 +75,7 @@ def test_a_target_that_differs_in_one_value_is_named(lab: Lab, table: TableId, t
         require_equal_duckdb(lab.source(), table, "a copy", file, "orders")
 
 
+@pytest.mark.nightly
 def test_the_memory_of_a_load_is_measured_in_every_kind_of_target(lab: Lab) -> None:
     figures = manifest.measure(lab)
 

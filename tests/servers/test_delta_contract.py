@@ -68,6 +68,7 @@ def test_a_decimal_of_39_digits_stops_its_table(place: Place) -> None:
         load(place, of_types([DecimalType(39, 0)]), [[Decimal(10**38)]])
 
 
+@pytest.mark.nightly
 def test_out_of_range_values_on_both_sides_of_a_new_beginning_are_counted(place: Place) -> None:
     wide = of_types([DecimalType(39, 0)])
     digits = Decimal("9" * 39)
@@ -82,6 +83,7 @@ def test_out_of_range_values_on_both_sides_of_a_new_beginning_are_counted(place:
     assert place.ask("SELECT id FROM shop.orders") == [(2,)]
 
 
+@pytest.mark.nightly
 def test_what_comes_before_a_change_that_cannot_be_followed_is_in(place: Place) -> None:
     sink = place.open()
     sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)

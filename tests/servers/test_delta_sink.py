@@ -70,6 +70,7 @@ class CutLake:
             raise CutError(message, hint)
 
 
+@pytest.mark.nightly
 def test_whatever_is_cut_off_every_change_is_in_once(lake_place: DeltaPlace) -> None:
     steps = story(lake_place)
     target = cast("DeltaTarget", lake_place.target)

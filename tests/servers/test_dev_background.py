@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.servers.kinds import first
 
 from penstock.core.errors import UnavailableError
 from penstock.embedded.jars import JarSet, ensure_jars
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _SERVICE = "mariadb"
 
 
-@pytest.fixture(params=[_SERVICE, "postgres"])
+@pytest.fixture(params=first(1, _SERVICE, "postgres"))
 def service(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.servers.fresh_databases import state_database
+from tests.servers.kinds import first
 from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget
 from tests.servers.test_warehouse_loader import MemoryRegistry
 
@@ -223,7 +224,7 @@ def test_without_any_target_nothing_is_deleted(case: Case) -> None:
     assert case.there() == ALL
 
 
-@pytest.mark.parametrize("point", ["retention.told", "retention.deleted"])
+@pytest.mark.parametrize("point", first(1, "retention.deleted", "retention.told"))
 def test_killed_in_the_middle_it_deletes_the_rest_and_nothing_more(case: Case, point: str) -> None:
     for target in case.targets:
         case.load(target, 10)

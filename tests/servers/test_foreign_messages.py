@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.servers.chain import Chain, make_chain
 from tests.servers.forged import message_with, put
+from tests.servers.kinds import first
 from typer.testing import CliRunner
 
 from penstock.cli.audit import app
@@ -44,9 +45,7 @@ def chain(
     return made
 
 
-@pytest.mark.parametrize(
-    "seen_first_by", ["files", "capture alone", pytest.param("capture", marks=pytest.mark.nightly)]
-)
+@pytest.mark.parametrize("seen_first_by", first(1, "capture alone", "files", "capture"))
 def test_a_foreign_message_stops_its_table_alone_until_a_full_refresh(chain: Chain, seen_first_by: str) -> None:
     topic, partition, _, value = message_with(chain, "orders", b"change8")
     # What is at the same place of the log as the message ahead of it is found by counting, and by nothing else.

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors.exceptions import captured
+from tests.servers.kinds import first
 from tests.unit.joins.joined_streams import Streams, random_plan, table_of
 
 from penstock.core.joins.algebra import JoinState
@@ -101,7 +102,7 @@ def gone_and_new(differences: pa.Table) -> list[Counter[tuple[bytes, ...]]]:
 
 @pytest.mark.parametrize(
     ("remembered", "optional"),
-    [(True, False), (False, True), (True, True), pytest.param(False, False, marks=pytest.mark.nightly)],
+    first(1, (True, True), (True, False), (False, True), (False, False)),
 )
 def test_the_kernel_finds_the_differences_that_the_algebra_finds(
     spark: SparkSession, tmp_path: Path, *, remembered: bool, optional: bool

@@ -27,7 +27,7 @@ def registry(state_url: str) -> Iterator[httpx.Client]:
         yield client
 
 
-# On SQLite they are tests of their own. MariaDB deletes, locks and compares texts in ways of its own.
+# On SQLite they are tests of their own.
 CASES = (
     subjects.test_a_deleted_version_is_gone_until_it_is_asked_for,
     subjects.test_a_version_that_comes_back_gets_its_id_and_a_new_number,
@@ -46,13 +46,12 @@ CASES = (
     shortcuts.test_a_compatible_change_does_not_make_the_shape_before_unknown,
     turns.test_a_crowd_of_a_hundred_is_answered_or_told_when_to_come_again,
 )
-ON_MARIADB = (
+DAILY = (
     subjects.test_imports_keep_ids_and_versions,
     subjects.test_metadata_and_rules_are_kept_found_and_handed_on,
     references.test_what_is_used_is_not_deleted,
     associations.test_a_deletion_leaves_the_subject_unless_it_cascades,
 )
-DAILY = {*(("postgres", case) for case in CASES), *(("mariadb", case) for case in ON_MARIADB)}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ DAILY = {*(("postgres", case) for case in CASES), *(("mariadb", case) for case i
             database,
             case,
             id=f"{database}-{case.__name__}",
-            marks=() if (database, case) in DAILY else pytest.mark.nightly,
+            marks=() if database == "postgres" and case in DAILY else pytest.mark.nightly,
         )
         for database in STATE_DATABASES
         for case in CASES

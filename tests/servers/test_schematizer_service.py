@@ -92,6 +92,7 @@ def test_200_concurrent_first_registrations_give_one_topic_and_one_schema(tmp_pa
     assert {answer.text for answer in answers} == {answers[0].text}
 
 
+@pytest.mark.nightly
 def test_so_they_do_on_mariadb(mariadb: MariadbServer, fresh_database: str, tmp_path: Path) -> None:
     url = f"mariadb://{mariadb.user}:{mariadb.password}@{mariadb.host}:{mariadb.port}/{fresh_database}"
 

@@ -35,7 +35,7 @@ GENERATIONS = ((ID, NAME, QTY), (ID, NAME, QTY, EXTRA), (ID, NAME, QTY_WIDE, EXT
 
 LOG = "bin.000001"
 Row = dict[str, object]
-DAILY = {("duckdb", 0), ("duckdb", 1), ("postgres", 0)}
+DAILY = {("duckdb", 0), ("postgres", 0)}
 STORIES = [
     pytest.param(target, seed, marks=() if (target, seed) in DAILY else pytest.mark.nightly)
     for target in TARGETS

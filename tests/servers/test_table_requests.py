@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.forked import run_forked
+from tests.servers.kinds import first
 from tests.servers.sink_case import DuckdbTarget, Place
 from tests.servers.test_warehouse_loader import IDS, NEW, OLD, SHADOW, SWAP, open_loader, told
 
@@ -200,7 +201,7 @@ def test_a_skip_of_the_first_of_two_changes_that_are_refused_stops_at_the_second
     assert [each.offset for each in link.skipped()] == [1, 3]
 
 
-@pytest.mark.parametrize("point", ["skip.kept", "skip.passed", "load.finished"])
+@pytest.mark.parametrize("point", first(1, "skip.passed", "skip.kept", "load.finished"))
 def test_a_kill_in_a_skip_passes_over_one_change_and_no_other(link: Link, point: str) -> None:
     link.place.do(UNIQUE)
     link.load(batch(link, NEW, 1, *REFUSED, ("c", "worse", 4), ("c", "f", 6)))

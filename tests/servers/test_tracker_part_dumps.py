@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.kinds import first
 from tests.servers.source_log import address
 
 from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults
@@ -59,7 +60,7 @@ ONLY_ON_MARIADB = [
 ]
 
 
-@pytest.fixture(params=["tracker_server", "mysql_tracker_server"])
+@pytest.fixture(params=first(1, "tracker_server", "mysql_tracker_server"))
 def server(request: pytest.FixtureRequest) -> Source:
     found: Source = request.getfixturevalue(request.param)
     return found

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 import yaml
+from tests.servers.kinds import first
 from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, Workload, add_join, fold, join_in_source
 from tests.servers.pipeline.killing import alive, children_of_home, descendants, kill_everything, programs, wait_for
 
@@ -205,11 +206,12 @@ def test_a_join_is_that_of_sql_after_kill_9_of_everything_under_a_workload(user_
 
 @pytest.mark.parametrize(
     ("key", "value", "code", "words"),
-    [
+    first(
+        1,
         ("password_env", "CASE_WRONG_PASSWORD", 2, "was refused"),
         ("tables", ["nowhere.nothing"], 2, "has no table nowhere.nothing"),
         ("colour", "red", 2, "unknown key"),
-    ],
+    ),
 )
 def test_a_source_that_cannot_work_ends_the_run_with_a_reason(
     unembedded: UserPipeline, key: str, value: object, code: int, words: str

@@ -41,6 +41,7 @@ def case(
         yield shared_servers.make_case(server, tracker, fresh_name)
 
 
+@pytest.mark.nightly
 def test_vectors_arrive(case: PipelineCase) -> None:
     case.write(
         "CREATE TABLE places (id INT PRIMARY KEY, v VECTOR(3), w VECTOR(2) NOT NULL, VECTOR INDEX (w))",
@@ -68,6 +69,7 @@ def test_vectors_arrive(case: PipelineCase) -> None:
     ]
 
 
+@pytest.mark.nightly
 def test_the_end_of_a_period_is_later_than_an_older_server_knows(case: PipelineCase) -> None:
     case.write(
         "CREATE TABLE notes (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING",
