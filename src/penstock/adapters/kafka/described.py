@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     Ends: TypeAlias = Callable[[Sequence[tuple[str, int]]], Mapping[tuple[str, int], int]]
 
 _POLL_SECONDS = 0.02
+_MEET_SECONDS = 5.0
+_MET_ONE_BY_ONE = 16
+"""Of more topics than these the whole cluster is asked at once: it may have thousands of others."""
 _LEADERS_SECONDS = 300.0
 """Less than the client remembers who leads a topic (metadata.max.age.ms: 900 s)."""
 _leaders_known: WeakKeyDictionary[AdminClient, dict[str, float]] = WeakKeyDictionary()
@@ -60,6 +64,13 @@ def learn_leaders(admin: AdminClient, topics: Collection[str]) -> None:
     known = _leaders_known.setdefault(admin, {})
     found = describe_topics(admin, {topic for topic in topics if known.get(topic, lately) <= lately})
     known.update(dict.fromkeys(found, time.monotonic()))
+
+
+def meet(consumer: Consumer, topics: Collection[str]) -> None:
+    """Let a consumer learn who leads `topics`: it looks once a second by itself; when it is asked, at once."""
+    with suppress(KafkaException):
+        for topic in topics if len(topics) <= _MET_ONE_BY_ONE else [None]:
+            consumer.list_topics(topic, timeout=_MEET_SECONDS)
 
 
 def read_states(admin: AdminClient, topics: Collection[str], read_ends: Ends) -> dict[str, TopicState]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain, open_admin
-from penstock.adapters.kafka.described import describe_topics, learn_leaders
+from penstock.adapters.kafka.described import describe_topics, learn_leaders, meet
 from penstock.adapters.kafka.fetched import by_place, ends_at, entry, take, take_whole
 from penstock.core.errors import UnavailableError
 from penstock.core.garbage import no_collection
@@ -192,11 +192,11 @@ class TopicReader:
     def cluster_id(self) -> str:
         """The id that the cluster gave itself when it was made. Raises UnavailableError."""
         try:
-            found = self.admin.list_topics(timeout=REQUEST_TIMEOUT_SECONDS)
+            # No list of topics: a cluster may have thousands.
+            found = self.admin.describe_cluster(request_timeout=REQUEST_TIMEOUT_SECONDS).result()
         except KafkaException as error:
             raise explain(error, "asking for the cluster's id") from error
-        # Its type stub knows the class's own default only.
-        return cast("str | None", found.cluster_id) or ""
+        return str(found.cluster_id or "")
 
     def newest(self, topic: str, partition: int = 0) -> bytes | None:
         """Return the last committed value of a partition; None if the topic is empty or does not exist."""
@@ -238,9 +238,7 @@ class TopicReader:
         self._begins = begins
         new = {topic for topic, _ in begins} - self._met
         if new:
-            # The client looks once a second who leads what it has just heard of; when it is asked, at once.
-            with suppress(KafkaException):
-                self._consumer.list_topics(next(iter(new)) if len(new) == 1 else None, timeout=_MEET_SECONDS)
+            meet(self._consumer, new)
             self._met |= new
         self._consumer.assign([TopicPartition(*place, start) for place, start in begins.items()])
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
+from penstock.adapters.kafka.described import meet
 from penstock.adapters.kafka.fetched import ends_at, entry, place_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _FETCH_SECONDS = 10
 """How long a broker may keep a fetch waiting. Less than the 30 s after which clients give an answer up."""
-_MEET_SECONDS = 5.0
 _NO_END = 1 << 62
 
 
@@ -39,14 +38,14 @@ class TopicTail:
                 "queued.max.messages.kbytes": 1024,
             }
         )
-        self._meet()
+        meet(self._consumer, {topic for topic, _ in starts})
         self._consumer.assign(_assignment(starts))
 
     def include(self, starts: Mapping[tuple[str, int], int]) -> None:
         """Follow those of `starts`, too, that are not followed yet."""
         new = {place: start for place, start in starts.items() if place not in self._places}
         if new:
-            self._meet()
+            meet(self._consumer, {topic for topic, _ in new})
             self._consumer.incremental_assign(_assignment(new))
             self._places |= set(new)
 
@@ -67,11 +66,6 @@ class TopicTail:
     def close(self) -> None:
         """Drop the connection."""
         self._consumer.close()
-
-    def _meet(self) -> None:
-        """Ask who leads the topics: the client would find out by itself, a second later."""
-        with suppress(KafkaException):
-            self._consumer.list_topics(timeout=_MEET_SECONDS)
 
 
 def _assignment(starts: Mapping[tuple[str, int], int]) -> list[TopicPartition]:
