@@ -18,7 +18,7 @@ from tests.servers.azurite import AzuriteServer, start_azurite
 from tests.servers.chain import make_chain
 from tests.servers.clouds import CLOUDS, CloudPlace
 from tests.servers.fresh_databases import fresh_schema, state_database
-from tests.servers.kinds import DAILY_TARGETS, STATE_DATABASES, first
+from tests.servers.kinds import DAILY_TARGETS, STATE_DATABASES, TARGETS, first
 from tests.servers.postgres_chain import PostgresChain, making_chains
 from tests.servers.redshift_case import log_in
 from tests.servers.shared_servers import DOOR, RunServers, ServersElsewhere
@@ -55,6 +55,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.servers.capture_case import CaseServers
     from tests.servers.delta_case import DeltaPlace
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let a lake, which is one target, meet once what a test says of each kind of target."""
+    others = {
+        item
+        for item in items
+        if {"place", "lake_place"} <= set(getattr(item, "fixturenames", ()))
+        and isinstance(item, pytest.Function)
+        and getattr(item, "callspec", None) is not None
+        and item.callspec.params.get("place", TARGETS[0]) != TARGETS[0]
+    }
+    config.hook.pytest_deselected(items=list(others))
+    items[:] = [item for item in items if item not in others]
+
 
 _numbers = itertools.count(1)
 

@@ -44,5 +44,6 @@ on_every_cloud = pytest.mark.parametrize("cloud", _others_at_night(tuple(CLOUDS)
 
 
 def first(count: int, *values: object) -> list[object | ParameterSet]:
-    """Parameters of which `count` run for every change, and the others every night."""
-    return [*values[:count], *(pytest.param(value, marks=pytest.mark.nightly) for value in values[count:])]
+    """Parameters of which `count` run for every change, and the others every night; a tuple is one for each name."""
+    by_night = [value if isinstance(value, tuple) else (value,) for value in values[count:]]
+    return [*values[:count], *(pytest.param(*each, marks=pytest.mark.nightly) for each in by_night)]

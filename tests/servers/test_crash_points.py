@@ -111,7 +111,8 @@ _LOADS = sorted(_OF_LOADS) + [f"{point}:2" for point in sorted(_OF_LOADS - {"loa
 
 # Of what is written once for both, files are made after a crash, and loaded after another.
 @pytest.mark.parametrize(
-    ("of_files", "of_loads"), list(zip(cycle(sorted({*_OF_FILES, *_OF_PUBLISHERS})), _LOADS, strict=False))
+    ("of_files", "of_loads"),
+    first(len(_OF_LOADS), *zip(cycle(sorted({*_OF_FILES, *_OF_PUBLISHERS})), _LOADS, strict=False)),
 )
 def test_files_and_loads_recover(running: CrashCase, of_files: str, of_loads: str) -> None:
     running.write(f"before {of_files} and {of_loads}")

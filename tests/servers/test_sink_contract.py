@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.kinds import on_every_target
+from tests.servers.kinds import on_every_target, on_targets
 from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, TOPIC, rows_in, schema_change
 
 from penstock.core.errors import PositionError, TableStoppedError
@@ -214,7 +214,7 @@ def test_a_thousand_files_are_one_load(place: Place) -> None:
     assert rows_in(sink, "SELECT count(*), sum(qty) FROM shop.orders") == [(3000, 3 * sum(range(1000)))]
 
 
-@on_every_target
+@on_targets("duckdb", "postgres")
 def test_sources_that_share_a_target_take_turns(place: Place) -> None:
     if place.defines_ahead:
         pytest.skip("the stand-in's own catalog takes one definition at a time, and fails the others")
