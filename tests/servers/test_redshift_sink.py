@@ -350,8 +350,8 @@ def test_a_query_is_answered_cut_and_never_writes(place: Place, sink: SqlSink) -
             query(cluster, wrong, limits)
 
 
-def told_once(wanted: str, place: Place, statement: str, loads: RedshiftLoads) -> str:
-    """Return what is told of the target as soon as `wanted` matches it; `statement` runs before each look.
+def await_told(wanted: str, place: Place, statement: str, loads: RedshiftLoads) -> None:
+    """Run `statement`, until `wanted` matches what is told of the target.
 
     PostgreSQL, which the stand-in asks, counts changed rows with a delay. It also analyzes tables on its own, once a
     minute, and counts from 0 then.
@@ -361,7 +361,7 @@ def told_once(wanted: str, place: Place, statement: str, loads: RedshiftLoads) -
         place.do(statement)
         told = examine_database(target(place).cluster, loads)
         if re.search(wanted, told):
-            return told
+            return
         assert time.monotonic() < deadline, told
         time.sleep(0.2)
 
@@ -375,11 +375,11 @@ def test_what_lets_us_in_is_examined_with_a_copy(place: Place) -> None:
     assert place.objects.list("") == []
     sink = place.open()
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [(f"k{n}", n, "c") for n in range(200)])], SCHEMAS)
-    told_once("reads our files$", place, "ANALYZE shop.orders", loads)
+    await_told("reads our files$", place, "ANALYZE shop.orders", loads)
     more = write_batch(place, FIRST, 1, 200, [(f"k{n}", n, "c") for n in range(200, 900)])
     sink.load(TABLE, [more], SCHEMAS)
     stale = r"; statistics are stale \(ANALYZE\): shop\.orders \(\d+ % off\)$"
-    told_once(stale, place, "UPDATE shop.orders SET qty = qty", loads)
+    await_told(stale, place, "UPDATE shop.orders SET qty = qty", loads)
     with pytest.raises(SinkError, match="refused the login"):
         examine_database(replace(target(place).cluster, password="wrong"), loads)
     with pytest.raises(SinkError, match="refused the login"):
