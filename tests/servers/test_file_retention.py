@@ -23,7 +23,7 @@ from penstock.adapters.state.store import open_state
 from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import FencedError, PositionError
 from penstock.links.objects.publish import BatchPublisher
-from penstock.links.objects.retention import FileRetention
+from penstock.links.objects.retention import FileRetention, Swept
 from penstock.links.warehouse.load import WarehouseLoader
 
 if TYPE_CHECKING:
@@ -123,6 +123,9 @@ class Case:
             state.close()
 
     def sweep(self, now_hours: float, targets: tuple[str, ...] = ("duckdb", "postgres")) -> int:
+        return self.swept(now_hours, targets).files
+
+    def swept(self, now_hours: float, targets: tuple[str, ...] = ("duckdb", "postgres")) -> Swept:
         sinks = {name: self.targets[name].open() for name in targets}
         offsets = {name: min([sink.batch_offset(), *sink.waiting().values()]) for name, sink in sinks.items()}
         return sweep(self.directory, self.batches, offsets, now_hours)
@@ -134,7 +137,7 @@ class Case:
 
 def sweep(
     directory: Path, batches: list[Batch], offsets: Mapping[str, int], now_hours: float, kept: Collection[str] = ()
-) -> int:
+) -> Swept:
     """Delete what is older than two hours and loaded by targets that stand at `offsets`."""
     objects = open_objects(ObjectsSpec((directory / "objects").as_uri()))
     retention = FileRetention("shop", BatchTopic(batches), "batches", objects, 2 * _HOUR)
@@ -214,9 +217,9 @@ def test_files_of_tables_that_no_snapshot_brings_back_stay(case: Case) -> None:
     kept = [replace(batch, topic="joined") for batch in case.batches[::2]]
     batches = [kept[n // 2] if n % 2 == 0 else batch for n, batch in enumerate(case.batches)]
 
-    deleted = sweep(case.directory, batches, {"one": 10}, 7, kept=["joined"])
+    swept = sweep(case.directory, batches, {"one": 10}, 7, kept=["joined"])
 
-    assert (deleted, case.record.files_from, case.there()) == (2, 5, [0, 2, 4, 5, 6, 7, 8, 9])
+    assert (swept.files, case.record.files_from, case.there()) == (2, 5, [0, 2, 4, 5, 6, 7, 8, 9])
 
 
 def test_without_any_target_nothing_is_deleted(case: Case) -> None:
@@ -262,9 +265,10 @@ def test_many_files_go_some_at_a_time(case: Case, monkeypatch: pytest.MonkeyPatc
     for target in case.targets:
         case.load(target, 10)
 
-    swept = [case.sweep(100) for _ in range(4)]
+    swept = [case.swept(100) for _ in range(4)]
 
-    assert (swept, case.there()) == ([4, 4, 2, 0], [])
+    assert [(each.files, each.has_more) for each in swept] == [(4, True), (4, True), (2, False), (0, False)]
+    assert case.there() == []
 
 
 def test_manifests_of_loads_go_as_files_do(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from penstock.links.objects.plan import ObjectsPlan
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.write import RangeWritten
 from penstock.links.warehouse.load import WarehouseLoader
-from penstock.wiring.files import SWEEP_SECONDS, batch_reader, objects_record, sweep_files
+from penstock.wiring.files import SWEEP_ON_SECONDS, SWEEP_SECONDS, batch_reader, objects_record, sweep_files
 from penstock.wiring.fills import fills_of, first_files
 from penstock.wiring.large_files import LargeSweeps
 from penstock.wiring.open import (
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 _PIECE_BYTES_MIN = 1 << 20
+_IDLE_SWEEPS = 5
+"""How often old files are deleted one time after the other where nothing waits to be written."""
 
 
 class CaptureLink:
@@ -134,7 +136,7 @@ class ObjectsLink:
         self._offsets_per_task = offsets_per_task
         self._publisher: BatchPublisher | None = None
         self._follower: ObjectsFollower | None = None
-        self._swept_at = -SWEEP_SECONDS
+        self._sweep_at = 0.0
         self._large = LargeSweeps(pipeline)
 
     def open(self) -> PlannedWork:
@@ -193,14 +195,14 @@ class ObjectsLink:
         if plan is not None and self._publisher is not None:
             self._counts.add(self._publisher.publish(plan, written))
             self._stopped.tell(self._publisher.record)
-            self._sweep(self._publisher)
+            self._sweep(self._publisher, _IDLE_SWEEPS if not written else 1)
 
-    def _sweep(self, publisher: BatchPublisher) -> None:
-        """Delete old files, now and then."""
-        if time.monotonic() - self._swept_at >= SWEEP_SECONDS:
-            sweep_files(self._pipeline, publisher)
+    def _sweep(self, publisher: BatchPublisher, times_max: int) -> None:
+        """Delete old files now and then, some at a time."""
+        if time.monotonic() >= self._sweep_at:
+            has_more = all(sweep_files(self._pipeline, publisher) for _ in range(times_max))
             self._large.sweep()
-            self._swept_at = time.monotonic()
+            self._sweep_at = time.monotonic() + (SWEEP_ON_SECONDS if has_more else SWEEP_SECONDS)
 
 
 class WarehouseLink:

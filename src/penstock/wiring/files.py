@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 SWEEP_SECONDS = 300.0
 """How often old files are looked for; that means asking every target where it stands."""
+SWEEP_ON_SECONDS = 2.0
+"""How soon again where there were more of them than are deleted at a time: 1,000 a second may come and go."""
 
 _log = structlog.get_logger()
 
@@ -94,24 +96,25 @@ def batch_reader(spec: PipelineSpec) -> ReadBatches:
     return read
 
 
-def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> None:
-    """Delete files that are older than `objects.keep_hours` and loaded by every target, or that no topic names.
+def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> bool:
+    """Delete files that are older than `objects.keep_hours` and loaded by every target; return whether there are more.
 
     What cannot be asked or deleted now waits for the next time: nothing stops for
     it, except for a newer instance, which raises FencedError.
     """
     if spec.files_keep_hours is None:
-        return
+        return False
     try:
         with closing(open_topic_log(spec)) as log:
             keep_ms = int(spec.files_keep_hours * 3_600_000)
             objects, now_ms = open_object_store(spec), time.time_ns() // 1_000_000
             retention = FileRetention(spec.pipeline, log, batch_topic(spec), objects, keep_ms)
-            deleted = retention.sweep(publisher, sink_offsets(spec), now_ms, deleted_topics(spec, log))
+            swept = retention.sweep(publisher, sink_offsets(spec), now_ms, deleted_topics(spec, log))
     except FencedError:
         raise
     except PenstockError as error:
         _log.warning("old files wait", error=error.message, hint=error.hint)
-    else:
-        if deleted:
-            _log.info("old files deleted", files=deleted, batches_before=publisher.record.files_from)
+        return False
+    if swept.files:
+        _log.info("old files deleted", files=swept.files, batches_before=publisher.record.files_from)
+    return swept.has_more

@@ -13,6 +13,7 @@ deleting is done again, which changes nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.config.crash_points import CrashPoint
@@ -29,9 +30,17 @@ if TYPE_CHECKING:
     from penstock.ports.topics import TopicLog
 
 _BATCHES_AT_ONCE = 1_000
-_TURNS_MAX = 10
+_TURNS_MAX = 2
 _TOLD = CrashPoint("retention.told", "the record says that files may be deleted, none of them is")
 _DELETED = CrashPoint("retention.deleted", "files are deleted, the record does not say so")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many files were deleted, and whether there are more to be deleted."""
+
+    files: int
+    has_more: bool
 
 
 class FileRetention:
@@ -47,15 +56,17 @@ class FileRetention:
 
     def sweep(
         self, publisher: BatchPublisher, target_offsets: Mapping[str, int], now_ms: int, topics: Collection[str]
-    ) -> int:
-        """Delete what is old of `topics`; return how many files were.
+    ) -> Swept:
+        """Delete what is old of `topics`.
 
         `target_offsets` is what each link's target says of itself (`Sink.batch_offset`);
-        without any link nothing is deleted. Looks at 10,000 batches at most; the next
-        sweep goes on. Raises what the store, the log and the publisher raise.
+        without any link nothing is deleted. Looks at 2,000 batches at most, for nothing
+        is written meanwhile; the next sweep goes on. Raises what the store, the log
+        and the publisher raise.
         """
         deleted = self._delete_marked(publisher, topics)
         loaded = min(target_offsets.values(), default=0)
+        first = publisher.record.files_from
         for _ in range(_TURNS_MAX):
             start = publisher.record.files_from
             until = self._old_up_to(start, min(loaded, start + _BATCHES_AT_ONCE), now_ms - self._keep_ms)
@@ -64,8 +75,9 @@ class FileRetention:
             publisher.forget_files(until, start)
             _TOLD.maybe_crash()
             deleted += self._delete_marked(publisher, topics)
-        self._delete_manifests(now_ms - self._keep_ms)
-        return deleted
+        manifests = self._delete_manifests(now_ms - self._keep_ms)
+        looked_at = publisher.record.files_from - first
+        return Swept(deleted, looked_at == _TURNS_MAX * _BATCHES_AT_ONCE or manifests == _BATCHES_AT_ONCE)
 
     def _delete_marked(self, publisher: BatchPublisher, topics: Collection[str]) -> int:
         start, end = publisher.record.deleted_to, publisher.record.files_from
@@ -91,9 +103,11 @@ class FileRetention:
                 for offset, message in messages:
                     yield offset, read_batch(offset, message)
 
-    def _delete_manifests(self, before_ms: int) -> None:
+    def _delete_manifests(self, before_ms: int) -> int:
         keys = self._objects.list(manifest_folder(self._pipeline))
-        self._objects.delete([key for key in keys if manifest_written_at(key) < before_ms][:_BATCHES_AT_ONCE])
+        old = [key for key in keys if manifest_written_at(key) < before_ms][:_BATCHES_AT_ONCE]
+        self._objects.delete(old)
+        return len(old)
 
 
 def require_files(link: str, batch_offset: int, files_from: int, *, is_filled: bool) -> None:
