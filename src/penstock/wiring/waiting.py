@@ -97,7 +97,9 @@ def wait_for_answer(
 def _ask_kafka(spec: PipelineSpec) -> None:
     cluster = kafka_cluster(spec)
     try:
-        AdminClient(cluster.client_settings()).describe_cluster(request_timeout=_ASK_SECONDS).result()
+        # A client that nobody holds is closed before its answer is there.
+        admin = AdminClient(cluster.client_settings())
+        admin.describe_cluster(request_timeout=_ASK_SECONDS).result()
     except KafkaException as error:
         raise explain_kafka(error, f"being asked for its brokers at {cluster.bootstrap_servers}") from error
 
