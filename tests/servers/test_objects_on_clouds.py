@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from tests.servers.chain import make_chain
@@ -10,14 +11,16 @@ from typer.testing import CliRunner
 from penstock.adapters.duckdb.database import write_lock
 from penstock.adapters.objects.store import open_objects
 from penstock.cli.main import app
+from penstock.jobs.links import ObjectsLink
 from penstock.links.objects.publish import BatchPublisher
-from penstock.wiring.files import objects_record, sweep_files
+from penstock.wiring.files import objects_record
 from penstock.wiring.fills import open_fills
-from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_publisher
+from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_pipeline_state, open_publisher
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
     from tests.servers.clouds import CloudPlace
 
     from penstock.embedded.kafka import KafkaBroker
@@ -30,6 +33,7 @@ def test_rows_of_any_text_go_through_csv_on_a_store_and_old_files_go_when_the_ta
     fresh_database: str,
     chain_parts: tuple[KafkaBroker, str, int],
     cloud: CloudPlace,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place = f'url: "{cloud.url}", endpoint: "{cloud.endpoint}"'
     more = f"objects: {{{place}, format: csv, compression: gzip, keep_hours: 900}}"
@@ -48,9 +52,14 @@ def test_rows_of_any_text_go_through_csv_on_a_store_and_old_files_go_when_the_ta
     written = objects.list(fresh_database)
     chain.file.write_text(chain.file.read_text().replace("keep_hours: 900", "keep_hours: 0"))
     publisher = BatchPublisher(open_publisher(chain.spec, OBJECTS_LINK, 1), batch_topic(chain.spec), 1)
-    # Whoever loads the target meanwhile is not waited for.
-    with write_lock(tmp_path / fresh_database / "wh.duckdb"):
-        sweep_files(chain.spec, publisher)
+    # One at a time and on and on; whoever loads the target meanwhile is not waited for.
+    for name, value in (("links.objects.retention._BATCHES_AT_ONCE", 1), ("links.objects.retention._TURNS_MAX", 1),
+                        ("jobs.links.SWEEP_ON_SECONDS", 0.0), ("jobs.links._SWEEP_REST", 0)):  # fmt: skip
+        monkeypatch.setattr(f"penstock.{name}", value)
+    with write_lock(tmp_path / fresh_database / "wh.duckdb"), closing(open_pipeline_state(chain.spec)) as state:
+        link = ObjectsLink(chain.spec, state, 1, 1)
+        for _ in range(50):
+            link._sweep(publisher, 1)
     publisher.close()
     chain.write("INSERT INTO notes VALUES (5, 'later', NULL)")
     chain.carry()

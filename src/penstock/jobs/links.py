@@ -56,6 +56,7 @@ _log = structlog.get_logger()
 _PIECE_BYTES_MIN = 1 << 20
 _IDLE_SWEEPS = 5
 """How often old files are deleted one time after the other where nothing waits to be written."""
+_SWEEP_REST = 4
 
 
 class CaptureLink:
@@ -199,10 +200,14 @@ class ObjectsLink:
 
     def _sweep(self, publisher: BatchPublisher, times_max: int) -> None:
         """Delete old files now and then, some at a time."""
-        if time.monotonic() >= self._sweep_at:
+        began = time.monotonic()
+        if began >= self._sweep_at:
             has_more = all(sweep_files(self._pipeline, publisher) for _ in range(times_max))
             self._large.sweep()
-            self._sweep_at = time.monotonic() + (SWEEP_ON_SECONDS if has_more else SWEEP_SECONDS)
+            ended = time.monotonic()
+            # Meanwhile no file is written: far targets and stores take a fifth of the time at most.
+            soon = max(SWEEP_ON_SECONDS, _SWEEP_REST * (ended - began))
+            self._sweep_at = ended + (soon if has_more else SWEEP_SECONDS)
 
 
 class WarehouseLink:

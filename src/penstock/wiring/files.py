@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SWEEP_SECONDS = 300.0
 """How often old files are looked for; that means asking every target where it stands."""
 SWEEP_ON_SECONDS = 2.0
-"""How soon again where there were more of them than are deleted at a time: 1,000 a second may come and go."""
+"""How soon again, at the earliest, where there were more of them than are deleted at a time."""
 
 _log = structlog.get_logger()
 
