@@ -23,8 +23,22 @@ if TYPE_CHECKING:
     import pytest
     from tests.servers.clouds import CloudPlace
 
+    from penstock.config.specs import PipelineSpec
     from penstock.embedded.kafka import KafkaBroker
     from penstock.embedded.mariadb import MariadbServer
+
+
+def sweep_one_by_one(spec: PipelineSpec, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delete old files one at a time, and on and on; whoever loads the target meanwhile is not waited for."""
+    for name in ("links.objects.retention._BATCHES_AT_ONCE", "links.objects.retention._TURNS_MAX"):
+        monkeypatch.setattr(f"penstock.{name}", 1)
+    for name in ("jobs.links.SWEEP_ON_SECONDS", "jobs.links._SWEEP_REST"):
+        monkeypatch.setattr(f"penstock.{name}", 0)
+    publisher = BatchPublisher(open_publisher(spec, OBJECTS_LINK, 1), batch_topic(spec), 1)
+    with write_lock(target), closing(open_pipeline_state(spec)) as state, closing(publisher):
+        link = ObjectsLink(spec, state, 1, 1)
+        for _ in range(50):
+            link._sweep(publisher, 1)
 
 
 def test_rows_of_any_text_go_through_csv_on_a_store_and_old_files_go_when_the_target_has_them(
@@ -51,16 +65,7 @@ def test_rows_of_any_text_go_through_csv_on_a_store_and_old_files_go_when_the_ta
     checked = CliRunner().invoke(app, ["check", str(chain.file), "--connect"])
     written = objects.list(fresh_database)
     chain.file.write_text(chain.file.read_text().replace("keep_hours: 900", "keep_hours: 0"))
-    publisher = BatchPublisher(open_publisher(chain.spec, OBJECTS_LINK, 1), batch_topic(chain.spec), 1)
-    # One at a time and on and on; whoever loads the target meanwhile is not waited for.
-    for name, value in (("links.objects.retention._BATCHES_AT_ONCE", 1), ("links.objects.retention._TURNS_MAX", 1),
-                        ("jobs.links.SWEEP_ON_SECONDS", 0.0), ("jobs.links._SWEEP_REST", 0)):  # fmt: skip
-        monkeypatch.setattr(f"penstock.{name}", value)
-    with write_lock(tmp_path / fresh_database / "wh.duckdb"), closing(open_pipeline_state(chain.spec)) as state:
-        link = ObjectsLink(chain.spec, state, 1, 1)
-        for _ in range(50):
-            link._sweep(publisher, 1)
-    publisher.close()
+    sweep_one_by_one(chain.spec, tmp_path / fresh_database / "wh.duckdb", monkeypatch)
     chain.write("INSERT INTO notes VALUES (5, 'later', NULL)")
     chain.carry()
 
