@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from penstock.embedded.cache import cache_directory
-from penstock.embedded.ports import LOOPBACK, free_port, is_listening
+from penstock.embedded.ports import LOOPBACK, free_port
 from penstock.embedded.processes import start_child, wait_until_ready
 
 if TYPE_CHECKING:
@@ -80,11 +80,19 @@ def prometheus(home: Path, target: str) -> Iterator[Prometheus]:
     arguments = [f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/data"]
     child = start_child("Prometheus", [command, *arguments, f"--web.listen-address={LOOPBACK}:{port}"], home / "log")
     try:
-        wait_until_ready(child, lambda: is_listening(port), 60)
+        wait_until_ready(child, lambda: _is_ready(port), 60)
         with contextlib.closing(Prometheus(port)) as client:
             yield client
     finally:
         child.stop()
+
+
+def _is_ready(port: int) -> bool:
+    """Whether it answers queries; for a while it listens, and is "unavailable"."""
+    try:
+        return httpx.get(f"http://{LOOPBACK}:{port}/-/ready", trust_env=False, timeout=20).is_success
+    except httpx.TransportError:
+        return False
 
 
 def dashboard_expressions() -> Sequence[str]:

@@ -106,7 +106,8 @@ def test_files_whose_rows_are_large_are_read_some_at_a_time_and_each_once(tmp_pa
 
     assert [ids for _, ids in parts] == [[0, 1], [2, 3], [4, 5], [6]]
     assert [piece for part, _ in parts for piece in part.pieces] == list(whole.pieces)
-    assert max(held) < 3 * VALUE_BYTES
+    # Of seven: two, and what the thread that read one has not let go yet.
+    assert max(held) < 4 * VALUE_BYTES
 
 
 def test_steps_with_few_bytes_and_those_without_rows_are_one_part(tmp_path: Path) -> None:
