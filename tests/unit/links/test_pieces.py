@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -92,6 +93,14 @@ def large_files(objects: Objects, count: int) -> Step:
     return Step("t", 1, tuple(pieces))
 
 
+def allocated_since(before: int, bytes_max: int) -> int:
+    """How much more Arrow holds; its threads may let go of what they have read a moment later."""
+    deadline = time.monotonic() + 5
+    while (held := pa.total_allocated_bytes() - before) >= bytes_max and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return held
+
+
 def test_files_whose_rows_are_large_are_read_some_at_a_time_and_each_once(tmp_path: Path) -> None:
     objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
     whole = large_files(objects, 7)
@@ -101,13 +110,12 @@ def test_files_whose_rows_are_large_are_read_some_at_a_time_and_each_once(tmp_pa
     for part, rows in read_in_parts(objects, LARGE, whole, 2 * VALUE_BYTES):
         assert rows is not None
         parts.append((part, rows.column("id").to_pylist()))
-        held.append(pa.total_allocated_bytes() - before)
+        held.append(allocated_since(before, 3 * VALUE_BYTES))
         del rows
 
     assert [ids for _, ids in parts] == [[0, 1], [2, 3], [4, 5], [6]]
     assert [piece for part, _ in parts for piece in part.pieces] == list(whole.pieces)
-    # Of seven: two, and what the thread that read one has not let go yet.
-    assert max(held) < 4 * VALUE_BYTES
+    assert max(held) < 3 * VALUE_BYTES
 
 
 def test_steps_with_few_bytes_and_those_without_rows_are_one_part(tmp_path: Path) -> None:
