@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -259,6 +259,17 @@ def test_the_end_ends_queries_too_that_have_not_quite_begun(sink: DuckdbWarehous
             assert time.monotonic() - began < 4
             header, _ = receive(connection)
         assert header["message"] == "the pipeline is ending"
+
+
+def test_who_connected_as_the_end_came_hears_that_it_is_over(sink: DuckdbWarehouse, told_at: Path) -> None:
+    for _ in range(20):
+        server = QueryServer(sink._connection, told_at)
+        # More than the listener takes in before it is told.
+        with ExitStack() as askers:
+            asked = [askers.enter_context(ask_without_end(told_at)) for _ in range(6)]
+            server.close()
+            heard = [receive(connection)[0]["message"] for connection in asked]
+        assert heard == ["the pipeline is ending"] * 6
 
 
 def test_only_who_knows_the_token_is_let_in(sink: DuckdbWarehouse, told_at: Path) -> None:

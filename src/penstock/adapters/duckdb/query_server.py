@@ -51,11 +51,12 @@ class QueryServer:
         self._seconds_max = seconds_max
         self._run_file = run_file
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._wakes, self._wake = socket.socketpair()
         self._address = ServerAddress(self._listener.getsockname()[1], secrets.token_urlsafe(32), os.getpid())
         try:
             write_run_file(run_file, self._address)
         except BaseException:
-            self._listener.close()
+            self._close_sockets()
             self._database.close()
             raise
         self._thread = threading.Thread(target=self._listen, name="penstock-queries", daemon=True)
@@ -67,10 +68,9 @@ class QueryServer:
         if read_run_file(self._run_file) == self._address:
             # Another sink on the same file, for another source, may have taken its place.
             self._run_file.unlink(missing_ok=True)
-        with socket.create_connection(self._listener.getsockname(), timeout=_CLOSE_SECONDS):
-            # A connection of our own wakes the listener, which then sees that it is over.
-            self._thread.join(_CLOSE_SECONDS)
-        self._listener.close()
+        self._wake.send(b"\0")
+        self._thread.join(_CLOSE_SECONDS)
+        self._close_sockets()
         # Who watches over a query ends it now.
         taken = [self._places.acquire(timeout=_CLOSE_SECONDS) for _ in range(_AT_ONCE_MAX)]
         self._database.close()
@@ -78,12 +78,17 @@ class QueryServer:
         for _ in filter(None, taken):
             self._places.release()
 
+    def _close_sockets(self) -> None:
+        for each in (self._listener, self._wakes, self._wake):
+            each.close()
+
     def _listen(self) -> None:
-        while True:
+        poll = select.poll()
+        for each in (self._listener, self._wakes):
+            poll.register(each, select.POLLIN)
+        # At the end, whoever has connected already is still let in, to hear that it is over.
+        while self._listener.fileno() in dict(poll.poll()):
             connection, _ = self._listener.accept()
-            if self._closing:
-                connection.close()
-                return
             threading.Thread(target=self._answer, args=(connection,), name="penstock-query", daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
