@@ -11,7 +11,7 @@ import itertools
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from tests.servers.azurite import AzuriteServer, start_azurite
@@ -73,6 +73,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 _numbers = itertools.count(1)
+_NO_SYNC: Final = ("--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2")
+"""What a killed server wrote stays; only a machine that ends abruptly would lose it."""
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +98,7 @@ def run_servers(request: pytest.FixtureRequest, servers_home: Path) -> Iterator[
 @pytest.fixture(scope="session")
 def mariadb(servers_home: Path) -> Iterator[MariadbServer]:
     """A source: binlog on, ROW, FULL image and metadata, GTID; `user` has all rights."""
-    with start_mariadb(servers_home / "mariadb") as server:
+    with start_mariadb(servers_home / "mariadb", options=_NO_SYNC) as server:
         yield server
 
 
@@ -116,14 +118,14 @@ def newer_mariadb_package() -> DebianPackage:
 def mysql_server(servers_home: Path, mysql_package: DebianPackage) -> Iterator[OracleMysql]:
     """A source as `mariadb` is one, but Oracle's MySQL; tests skip where it cannot be had."""
     del mysql_package
-    with start_mysql(servers_home / "mysql") as server:
+    with start_mysql(servers_home / "mysql", options=_NO_SYNC) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def newer_mariadb(servers_home: Path, newer_mariadb_package: DebianPackage) -> Iterator[MariadbServer]:
     """A source as `mariadb` is one, of version 11.8; tests skip where it cannot be had."""
-    with start_mariadb(servers_home / "newer_mariadb", package=newer_mariadb_package) as server:
+    with start_mariadb(servers_home / "newer_mariadb", package=newer_mariadb_package, options=_NO_SYNC) as server:
         yield server
 
 
