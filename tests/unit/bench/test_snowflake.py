@@ -19,4 +19,4 @@ def test_a_row_waits_from_its_commit_until_the_first_look_that_has_it() -> None:
 
 def test_freshness_is_measured_for_ten_minutes_unless_somebody_says_otherwise() -> None:
     assert SNOWFLAKE.seconds == 600
-    assert list(SNOWFLAKE.parts) == ["fresh", "rounds", "tasks"]
+    assert list(SNOWFLAKE.parts) == ["fresh", "rounds", "thousand", "tasks"]

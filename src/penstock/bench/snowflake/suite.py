@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.bench.bench import Bench
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _TABLES: Final = 50
 _RATE: Final = 500
-_MANY_TABLES: Final = 100
 _WITH_NEWS: Final = 20
 _ROUNDS: Final = 5
 _START_SECONDS: Final = 600.0
@@ -95,18 +95,18 @@ def _newest(writer: Writer) -> Mapping[int, int]:
     return dict(sorted(writer.committed))
 
 
-def measure_rounds(lab: Lab) -> Sequence[Figure]:
-    """Rounds of 100 tables of which 20 have news: until all of these are visible, and our CPU."""
-    tables = range(0, _MANY_TABLES, _MANY_TABLES // _WITH_NEWS)
-    zone = BenchZone(lab, "rounds", lab.folder("rounds"), _MANY_TABLES)
+def measure_rounds(lab: Lab, count: int) -> Sequence[Figure]:
+    """Rounds of `count` tables of which 20 have news: until all of these are visible, and our CPU."""
+    tables, name = range(0, count, count // _WITH_NEWS), f"rounds{count}"
+    zone = BenchZone(lab, name, lab.folder(name), count)
     zone.make()
     child = zone.start()
     try:
-        with Looker(zone, range(_MANY_TABLES)) as every:
-            lab.say(f"snowflake: waiting for the first rows of {_MANY_TABLES:,} tables")
+        with Looker(zone, range(count)) as every:
+            lab.say(f"snowflake: waiting for the first rows of {count:,} tables")
             begin = time.monotonic()
-            first = dict.fromkeys(range(_MANY_TABLES), 0)
-            started = every.await_rows(first, _MANY_TABLES * _START_SECONDS_A_TABLE, child.alive) - begin
+            first = dict.fromkeys(range(count), 0)
+            started = every.await_rows(first, count * _START_SECONDS_A_TABLE, child.alive) - begin
         seconds, cpu = [], []
         with Looker(zone, tables) as looker:
             writer = Writer(zone, tables)
@@ -122,11 +122,11 @@ def measure_rounds(lab: Lab) -> Sequence[Figure]:
                 cpu.append(ours.cpu_between(begin, end))
     finally:
         child.stop()
-    name = f"a round of {_MANY_TABLES:,} tables, {_WITH_NEWS} with news"
+    said = f"a round of {count:,} tables, {_WITH_NEWS} with news"
     return [
-        Figure(f"{name}: COMMIT to all queryable", "s", "less", percentile(sorted(seconds), 50)),
-        Figure(f"{name}: our CPU", "CPU s", "less", percentile(sorted(cpu), 50)),
-        Figure(f"{_MANY_TABLES:,} tables: from the start to the first row in each", "s", "less", started),
+        Figure(f"{said}: COMMIT to all queryable", "s", "less", percentile(sorted(seconds), 50)),
+        Figure(f"{said}: our CPU", "CPU s", "less", percentile(sorted(cpu), 50)),
+        Figure(f"{count:,} tables: from the start to the first row in each", "s", "less", started),
     ]
 
 
@@ -134,5 +134,10 @@ def _versions(_: Lab) -> Mapping[str, str]:
     return python_versions(("penstock", "pyspark", "snowflake-connector-python", "psycopg"))
 
 
-_PARTS: Final = {"fresh": measure_fresh, "rounds": measure_rounds, "tasks": measure_tasks}
+_PARTS: Final = {
+    "fresh": measure_fresh,
+    "rounds": partial(measure_rounds, count=100),
+    "thousand": partial(measure_rounds, count=1_000),
+    "tasks": measure_tasks,
+}
 SNOWFLAKE: Final = Bench("snowflake", _PARTS, _versions, seconds=600)

@@ -32,6 +32,7 @@ _SINK_PASSWORD_ENV: Final = "BENCH_SNOWFLAKE_PASSWORD"  # noqa: S105 - as above
 _POLL_SECONDS: Final = 0.25
 _FIRST_POLL_SECONDS: Final = 3.0
 _ROWS_TOGETHER: Final = 5
+_TABLES_A_VIEW: Final = 50
 _FILE: Final = """\
 pipeline: {name}
 home: ./home
@@ -227,5 +228,13 @@ class Looker(Beside):
             f'SELECT {number} AS n, COALESCE(MAX("id"), -1) AS m FROM {quote_name(SNOWFLAKE, "public", f"t{number}")}'  # noqa: S608 - ours
             for number in self._tables
         ]
-        self._database.run(f"CREATE OR REPLACE VIEW {self._view} AS {' UNION ALL '.join(newest)}")
+        parts = []
+        for first in range(0, len(newest), _TABLES_A_VIEW):
+            part = quote_name(SNOWFLAKE, "public", f"newest of {len(newest)} from {first}")
+            self._define(part, newest[first : first + _TABLES_A_VIEW])
+            parts.append(f"SELECT n, m FROM {part}")  # noqa: S608 - ours
+        self._define(self._view, parts)
         return True
+
+    def _define(self, view: str, queries: Sequence[str]) -> None:
+        self._database.run(f"CREATE OR REPLACE VIEW {view} AS {' UNION ALL '.join(queries)}")
