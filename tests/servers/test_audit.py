@@ -38,10 +38,11 @@ def chain(
     made = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
     made.write(
         "CREATE TABLE orders (id INT PRIMARY KEY, customer VARCHAR(40), email VARCHAR(80), total DECIMAL(10,2))",
-        "CREATE TABLE notes (code VARCHAR(10) PRIMARY KEY, at DATETIME(6), weight DOUBLE)",
+        "CREATE TABLE notes (code VARCHAR(10) PRIMARY KEY, at DATETIME(6), weight DOUBLE, spot GEOMETRY)",
         "CREATE TABLE logged (line TEXT)",
         "INSERT INTO orders SELECT seq, CONCAT('c', seq), CONCAT(seq, '@x'), seq / 4 FROM seq_1_to_500",
-        "INSERT INTO notes VALUES ('a', '2024-02-29 23:59:59.000001', 0.1), ('b ', NULL, 1e300)",
+        "INSERT INTO notes VALUES ('a', '2024-02-29 23:59:59.000001', 0.1, ST_GeomFromText('POINT(1 2)', 4326)),"
+        " ('b ', NULL, 1e300, ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 2))')), ('c', NULL, NULL, NULL)",
         "INSERT INTO logged VALUES ('x')",
     )
     made.start()
@@ -60,6 +61,7 @@ def test_an_equal_target_scores_1_and_what_was_not_compared_is_said(chain: Chain
     assert found["orders"].score is not None
     assert (found["orders"].score.lower, found["orders"].source_rows, found["orders"].target_rows) == (1.0, 500, 500)
     assert "no primary key" in found["logged"].why
+    assert not found["notes"].not_compared
 
 
 def test_rows_that_are_wrong_in_the_target_are_named_with_both_values(chain: Chain) -> None:
@@ -68,7 +70,7 @@ def test_rows_that_are_wrong_in_the_target_are_named_with_both_values(chain: Cha
         "DELETE FROM {s}.orders WHERE id = 7",
         "UPDATE {s}.orders SET customer = 'someone', total = total + 0.01 WHERE id = 499",
         "INSERT INTO {s}.orders VALUES (501, 'extra', NULL, 1)",
-        'UPDATE {s}.notes SET "at" = "at" + INTERVAL 1 MICROSECOND WHERE code = \'a\'',
+        """UPDATE {s}.notes SET "at" = "at" + INTERVAL 1 MICROSECOND, spot = '' WHERE code = 'a'""",
     )
 
     found = audit(chain)
@@ -80,7 +82,11 @@ def test_rows_that_are_wrong_in_the_target_are_named_with_both_values(chain: Cha
         ("501",): ("extra", {}),
     }
     (note,) = found["notes"].rows
-    assert note.columns == {"at": ("2024-02-29 23:59:59.000001", "2024-02-29 23:59:59.000002")}
+    assert note.columns == {
+        "at": ("2024-02-29 23:59:59.000001", "2024-02-29 23:59:59.000002"),
+        # Extended WKB: the order of bytes, a point with an SRID, 4326, 1 and 2.
+        "spot": ("0101000020e6100000000000000000f03f0000000000000040", ""),
+    }
     for table in (found["orders"], found["notes"]):
         assert table.state == "different"
         assert table.score is not None

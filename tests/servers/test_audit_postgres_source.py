@@ -32,6 +32,35 @@ CREATE TABLE odd (
     host inet, span interval, bits bit(5), words text[], mood mood
 )
 """
+_ARRAYS = {
+    "smallint": "'{{1,-2},{3,NULL}}'",
+    "bigint": "'{}'",
+    "numeric(6,2)": "'{1.5,-0.00,NaN}'",
+    "real": "'{1.1,-0,1e30,Infinity}'",
+    "double precision": "'{0.1,-1e-300,NaN}'",
+    "boolean": "'{t,f,NULL}'",
+    "jsonb": """ARRAY['{"a": [1, "x,}"]}', 'null', '1.50']::jsonb[]""",
+    "text": r"""ARRAY[E'a"b\\c\n\u0001\u007f/é𝄞', '', NULL, 'NULL', '{,}']""",
+    "varchar(9)": "'{a b,\" \"}'",
+    "char(3)": "'{a,b }'",
+    "bytea": r"ARRAY['\x00ff'::bytea]",
+    "uuid": "'{0F8FAD5B-D9CB-469F-A165-70867728950E}'",
+    "date": "'{2024-02-29,infinity,0044-03-15 BC}'",
+    "timestamp": "'{2024-02-29 12:00:00.5,-infinity}'",
+    "timestamp(0) with time zone": "'{2024-02-29 12:00:00+02,NULL}'",
+    "time": "'{12:00:00.25}'",
+    "interval": "'{1 mon -1 day,00:00:01.5}'",
+    "inet": "'{10.0.0.1,10.0.0.1/8,::1}'",
+    "cidr": "'{10.0.0.0/8}'",
+    "macaddr": "'{08:00:2b:01:02:03}'",
+    "bit(3)": "'{101}'",
+    "money": "'{$1.50}'",
+    "point": "'{\"(1,2)\"}'",
+    "box": "'{(1,1),(0,0);(2,2),(1,1)}'",
+    "int4range": "'{\"[1,3)\",empty}'",
+    "tstzrange": "ARRAY[tstzrange('2024-01-01 00:00:00+01', NULL)]",
+    "tsvector": "ARRAY['a:1 b:2'::tsvector]",
+}
 _ODD_ROWS = (
     """INSERT INTO odd VALUES (true, 'a', 'é|', 1.5, 1e30, 'NaN', 'Infinity', '\\x00ff', '2024-02-29 12:00:00.5+02',
        '2024-02-29 12:00:00.125', '0099-01-01', '24:00:00', '{"a": 1.0}', gen_random_uuid(), '10.0.0.1', '1 mon',
@@ -105,10 +134,36 @@ def test_an_audit_of_postgres_finds_equal_what_is_and_names_what_is_not(
     }
     assert equal["public.parts"].source_rows == 2
     assert equal["public.rows"].source_rows == 1001
-    assert [each.column for each in equal["public.odd"].not_compared] == ["words"]
+    assert not equal["public.odd"].not_compared
     assert [(row.key, row.state) for row in wrong["public.rows"].rows] == [(("-3",), "different")]
     assert [(row.key, row.state) for row in wrong["public.odd"].rows] == [(("0", "b    "), "missing")]
     assert [(row.key, row.columns) for row in wrong["public.switch"].rows] == [(("1",), {"v": ("on", "off")})]
+
+
+def test_arrays_are_compared_but_for_those_of_types_that_users_made(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    columns = [f"c{number} {type_}[]" for number, type_ in enumerate(_ARRAYS)]
+    chain = make_postgres(
+        "CREATE TYPE mood AS ENUM ('glad', 'sad')",
+        f"CREATE TABLE sets (id int PRIMARY KEY, {', '.join(columns)}, moods mood[], oids oid[])",
+        "CREATE TABLE by_set (words text[] PRIMARY KEY)",
+        f"INSERT INTO sets VALUES (1, {', '.join(_ARRAYS.values())}, '{{sad}}', '{{1}}')",
+        "INSERT INTO sets (id) VALUES (2)",
+        "INSERT INTO by_set VALUES ('{a}')",
+    )
+    equal = _carry_and_audit(chain)
+    with closing(duckdb.connect(str(chain.file.parent / chain.name / "wh.duckdb"))) as warehouse:
+        for number in range(len(_ARRAYS)):
+            warehouse.execute(f"UPDATE public.sets SET c{number} = '[[]]' WHERE id = 1")
+    wrong = _carry_and_audit(chain)["public.sets"]
+
+    assert (equal["public.sets"].state, equal["public.sets"].why) == ("equal", "")
+    assert [each.column for each in equal["public.sets"].not_compared] == ["moods", "oids"]
+    assert "the column words, which is not compared: rows are not found by an array" in equal["public.by_set"].why
+    ((key, state, found),) = [(row.key, row.state, row.columns) for row in wrong.rows]
+    assert (key, state, set(found)) == (("1",), "different", {f"c{number}" for number in range(len(_ARRAYS))})
+    assert found["c0"] == ("[[1,-2],[3,null]]", "[[]]")
 
 
 @pytest.mark.nightly

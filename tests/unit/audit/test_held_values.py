@@ -8,8 +8,20 @@ import pytest
 
 from penstock.core.audit.dialects import DUCKDB, MARIADB, POSTGRES, POSTGRES_SOURCE, AuditDialect
 from penstock.core.audit.held_values import AS_IT_IS, held_value
+from penstock.core.audit.redshift import REDSHIFT
 from penstock.core.audit.table_plan import KnownTarget, plan_table
-from penstock.core.tables import Column, DateType, DecimalType, IntegerType, TableId, TableSchema, TextType
+from penstock.core.errors import UsageError
+from penstock.core.tables import (
+    Column,
+    DateType,
+    DecimalType,
+    GeometryType,
+    IntegerType,
+    PrintedType,
+    TableId,
+    TableSchema,
+    TextType,
+)
 from penstock.core.warehouse.dialect import DUCKDB as DUCKDB_WAREHOUSE
 from penstock.core.warehouse.overflow import fit_schema
 
@@ -20,6 +32,10 @@ ID = Column("id", IntegerType(32, unsigned=False), nullable=False)
 WIDE = Column("wide", DecimalType(40, 2), nullable=True)
 NOTE = Column("note", TextType(40, "utf8mb4"), nullable=True)
 DAY = Column("day", DateType(), nullable=True)
+SPOT = Column("spot", GeometryType(), nullable=True)
+WORDS = Column("words", PrintedType("json"), nullable=True, declaration="varchar[]")
+DAYS = Column("days", PrintedType("json"), nullable=True, declaration="timestamp[]")
+MOODS = Column("moods", PrintedType("json"), nullable=True, declaration="mood[]")
 MOST = f"{'9' * 36}.99"
 TABLE = TableSchema(TableId("shop", "orders"), (ID, WIDE, NOTE, DAY), ("id",))
 
@@ -31,6 +47,9 @@ TABLE = TableSchema(TableId("shop", "orders"), (ID, WIDE, NOTE, DAY), ("id",))
         (MARIADB, POSTGRES, WIDE, "null", AS_IT_IS),
         (MARIADB, DUCKDB, NOTE, "null", AS_IT_IS),
         (MARIADB, POSTGRES, DAY, "null", AS_IT_IS),
+        (MARIADB, REDSHIFT, SPOT, "null", None),
+        (POSTGRES_SOURCE, DUCKDB, WORDS, "null", "array_to_json({0})"),
+        (POSTGRES_SOURCE, DUCKDB, DAYS, "stop", "array_to_json(CAST({0} AS TEXT[]))"),
         (POSTGRES_SOURCE, POSTGRES, DAY, "null", None),
         (POSTGRES_SOURCE, POSTGRES, DAY, "stop", AS_IT_IS),
         (MARIADB, DUCKDB, WIDE, "null", f"CASE WHEN ABS({{0}}) >= 1{'0' * 36} THEN NULL ELSE {{0}} END"),
@@ -77,3 +96,24 @@ def test_a_column_of_which_the_source_cannot_tell_is_left_out_and_said_so() -> N
     plan = plan_table(TABLE, KnownTarget(TABLE, "hard", overflow="null"), (POSTGRES_SOURCE, POSTGRES), lambda _: "")
 
     assert [(each.column, each.is_wrong) for each in plan.not_compared] == [("day", False)]
+
+
+def test_arrays_of_types_that_users_made_and_keys_that_are_arrays_are_left_out() -> None:
+    table = TableSchema(TableId("shop", "sets"), (ID, WORDS, MOODS), ("id",))
+    by_array = TableSchema(TableId("shop", "sets"), (ID, WORDS), ("id", "words"))
+
+    plan = plan_table(table, KnownTarget(table, "hard"), (POSTGRES_SOURCE, DUCKDB), lambda _: "")
+    refused = plan_table(by_array, KnownTarget(by_array, "hard"), (POSTGRES_SOURCE, DUCKDB), lambda _: "")
+
+    assert [(each.column, each.why) for each in plan.not_compared] == [
+        ("moods", "values of mood[] are not compared yet")
+    ]
+    assert refused.refusal == "its key has the column words, which is not compared: rows are not found by an array"
+
+
+@pytest.mark.parametrize(("column", "dialect"), [(WORDS, POSTGRES_SOURCE), (SPOT, MARIADB)])
+def test_no_condition_is_on_what_the_target_holds_otherwise(column: Column, dialect: AuditDialect) -> None:
+    table = TableSchema(TableId("shop", "t"), (ID, column), ("id",))
+
+    with pytest.raises(UsageError, match=column.name):
+        plan_table(table, KnownTarget(table, "hard"), (dialect, DUCKDB), lambda _: "", where=f"{column.name} = 'x'")

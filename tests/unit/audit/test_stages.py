@@ -12,11 +12,11 @@ from penstock.core.audit.stages import STAGES, StageLook, find_first_wrong
 from penstock.core.tables import (
     Column,
     DecimalType,
-    GeometryType,
     IntegerType,
     TableId,
     TableSchema,
     TextType,
+    VectorType,
 )
 
 INT, BIG = IntegerType(32, unsigned=False), IntegerType(64, unsigned=False)
@@ -86,7 +86,7 @@ def test_columns_that_a_living_row_was_not_written_with_are_left_out_and_others_
 
 
 def test_what_no_database_of_stages_holds_is_left_out_with_a_reason() -> None:
-    schema = table(("id", INT), ("wide", DecimalType(42, 2)), ("place", GeometryType()))
+    schema = table(("id", INT), ("wide", DecimalType(42, 2)), ("place", VectorType(3)))
 
     assert [column.name for column in held_columns(schema)] == ["id"]
     assert "too long" in left_out(schema, [])["wide"]
@@ -100,6 +100,6 @@ def test_changes_with_another_key_are_told_from_those_with_a_wider_one() -> None
     assert not has_key(now, table(("id", TextType(9, "utf8mb4"))))
 
 
-def table(*columns: tuple[str, IntegerType | TextType | DecimalType | GeometryType], key: str = "") -> TableSchema:
+def table(*columns: tuple[str, IntegerType | TextType | DecimalType | VectorType], key: str = "") -> TableSchema:
     made = tuple(Column(name, type_, nullable=True) for name, type_ in columns)
     return TableSchema(TableId("s", "t"), made, (key or columns[0][0],))

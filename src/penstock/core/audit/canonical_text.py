@@ -6,7 +6,7 @@
 | DECIMAL | as many digits behind the point as it has: `12.50` |
 | FLOAT, DOUBLE | the fewest digits that give the double back, and a power of ten: `-125e1` is -0.125 * 10; or `0` |
 | texts, ENUM, SET, JSON, UUID, INET | themselves, blanks at the end included |
-| bytes | hexadecimal digits |
+| bytes, geometries as Extended WKB | hexadecimal digits |
 | DATE, DATETIME, TIMESTAMP | `2024-01-31 12:00:00.000000`, instants in UTC |
 | TIME | microseconds |
 
@@ -58,7 +58,7 @@ def kind_of(type_: ColumnType) -> Kind | None:  # noqa: C901, PLR0911 - one retu
             return "float"
         case TextType() | EnumType() | SetType() | PrintedType():
             return "text"
-        case BytesType():
+        case BytesType() | GeometryType():
             return "bytes"
         case DateType():
             return "date"
@@ -68,7 +68,7 @@ def kind_of(type_: ColumnType) -> Kind | None:  # noqa: C901, PLR0911 - one retu
             return "timestamp"
         case TimeType():
             return "time"
-        case GeometryType() | VectorType() | UnsupportedType():
+        case VectorType() | UnsupportedType():
             return None
         case _:
             assert_never(type_)

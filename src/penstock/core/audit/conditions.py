@@ -68,7 +68,10 @@ def _write(condition: exp.Expression, dialect: AuditDialect, names: Mapping[str,
     for column in condition.find_all(exp.Column):
         if column.name.casefold() not in names or column.table:
             message = f"an audit's condition names {column.sql()}, which is no column that is compared"
-            raise UsageError(message, "name columns that both sides have and that nothing treats or leaves out")
+            raise UsageError(
+                message,
+                "name columns that both sides have, that nothing treats or leaves out, and no arrays or geometries",
+            )
         column.set("this", exp.to_identifier(names[column.name.casefold()], quoted=True))
     write = partial(condition.sql, unsupported_level=errors.ErrorLevel.RAISE, comments=False)
     try:

@@ -1,9 +1,14 @@
-"""How a link's `overflow` changes values that its target cannot hold, as SQL of the source: core/warehouse/overflow."""
+"""What a target has of a source's value, as SQL of the source.
+
+Of values that it cannot hold a link's `overflow` makes others (core/warehouse/overflow). A geometry is carried as
+Extended WKB (core/mysql/types/special_values), and an array of PostgreSQL as JSON (core/audit/array_text).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.audit.array_text import array_in_sql
 from penstock.core.charset_sizes import utf8_bytes_max
 from penstock.core.tables import (
     BytesType,
@@ -11,6 +16,7 @@ from penstock.core.tables import (
     DateType,
     DecimalType,
     EnumType,
+    GeometryType,
     PrintedType,
     SetType,
     TextType,
@@ -39,6 +45,11 @@ _WAREHOUSES: Final = {
 _UTF8: Final = "CAST(CONVERT({0} USING utf8mb4) AS BINARY)"
 _HAS_NUL: Final = f"INSTR({_UTF8}, CHAR(0)) > 0"
 _WITHOUT_NUL: Final = f"CONVERT(REPLACE({_UTF8}, CHAR(0), '') USING utf8mb4)"
+_EXTENDED_WKB: Final = (
+    "UNHEX(CASE WHEN SUBSTR(HEX({0}), 1, 8) = '00000000' OR SUBSTR(HEX({0}), 9, 2) <> '01' THEN SUBSTR(HEX({0}), 9)"
+    " ELSE CONCAT(SUBSTR(HEX({0}), 9, 8), '20', SUBSTR(HEX({0}), 1, 8), SUBSTR(HEX({0}), 19)) END)"
+)
+"""MySQL keeps the SRID before the WKB. There it stands behind the type, whose highest byte is 0 without it."""
 
 
 def held_value(dialects: tuple[AuditDialect, AuditDialect], column: Column, overflow: Overflow) -> str | None:
@@ -48,8 +59,9 @@ def held_value(dialects: tuple[AuditDialect, AuditDialect], column: Column, over
     """
     source, target = dialects
     warehouse = _WAREHOUSES.get(target.name)
+    as_carried = _as_carried(column)
     if overflow == "stop" or warehouse is None:
-        return AS_IT_IS
+        return as_carried
     is_mysql = source.has_concat
     match column.type:
         case DecimalType(precision, scale) if warehouse.decimal_precision_max < precision and scale < precision:
@@ -57,12 +69,20 @@ def held_value(dialects: tuple[AuditDialect, AuditDialect], column: Column, over
         case DateType() | DateTimeType() | TimestampType() if warehouse.first_date:
             # Dates before the year 1 have a zero in them on MySQL, and so became NULL, or stopped their table, before.
             return AS_IT_IS if is_mysql else None
-        case PrintedType("json") | TextType() | BytesType() if _may_be_too_long(warehouse, column.type):
+        case PrintedType("json") | TextType() | BytesType() | GeometryType() if _may_be_too_long(
+            warehouse, column.type
+        ):
             return None
         case TextType() | EnumType() | SetType() if not warehouse.text_has_nul and is_mysql:
             return _WITHOUT_NUL if overflow == "clamp" else f"CASE WHEN {_HAS_NUL} THEN NULL ELSE {AS_IT_IS} END"
         case _:
-            return AS_IT_IS
+            return as_carried
+
+
+def _as_carried(column: Column) -> str:
+    if isinstance(column.type, GeometryType):
+        return _EXTENDED_WKB
+    return array_in_sql(column.declaration) or AS_IT_IS
 
 
 def _may_be_too_long(warehouse: Dialect, type_: ColumnType) -> bool:
@@ -73,6 +93,8 @@ def _may_be_too_long(warehouse: Dialect, type_: ColumnType) -> bool:
             return 0 < warehouse.text_length_max < characters_max * each
         case BytesType(bytes_max):
             return 0 < warehouse.binary_length_max < bytes_max
+        case GeometryType():
+            return warehouse.binary_length_max > 0
         case _:
             return warehouse.text_length_max > 0
 
