@@ -18,6 +18,7 @@ from penstock.bench.versions import python_versions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.bench.bench import Measure
     from penstock.bench.lab import Lab
     from penstock.bench.snowflake.zone import Looks
 
@@ -134,7 +135,7 @@ def _versions(_: Lab) -> Mapping[str, str]:
     return python_versions(("penstock", "pyspark", "snowflake-connector-python", "psycopg"))
 
 
-_PARTS: Final = {
+_PARTS: Final[Mapping[str, Measure]] = {
     "fresh": measure_fresh,
     "rounds": partial(measure_rounds, count=100),
     "thousand": partial(measure_rounds, count=1_000),
