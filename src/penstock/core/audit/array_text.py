@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-ARRAY: Final = "[]"
+_ARRAY: Final = "[]"
 """How the declaration of an array ends; it has no modifier."""
 
 _AS_CARRIED: Final = frozenset(
@@ -24,11 +24,16 @@ _OTHERWISE: Final = frozenset({"date", "timestamp", "timestamptz"})
 """Their own texts are carried, which a cast gives; a cast of others may cut blanks, or show an address otherwise."""
 
 
+def is_array(declaration: str) -> bool:
+    """Whether a column declared so has arrays of PostgreSQL."""
+    return declaration.endswith(_ARRAY)
+
+
 def array_in_sql(declaration: str) -> str | None:
     """Return the SQL, with `{0}` for the column; None for what is no array, and where it may have types of users."""
-    if not declaration.endswith(ARRAY):
+    if not is_array(declaration):
         return None
-    element = declaration.removesuffix(ARRAY)
+    element = declaration.removesuffix(_ARRAY)
     if element in _AS_CARRIED:
         return "array_to_json({0})"
     return "array_to_json(CAST({0} AS TEXT[]))" if element in _OTHERWISE else None

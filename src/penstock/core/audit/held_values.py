@@ -59,9 +59,8 @@ def held_value(dialects: tuple[AuditDialect, AuditDialect], column: Column, over
     """
     source, target = dialects
     warehouse = _WAREHOUSES.get(target.name)
-    as_carried = _as_carried(column)
     if overflow == "stop" or warehouse is None:
-        return as_carried
+        return as_carried(column)
     is_mysql = source.has_concat
     match column.type:
         case DecimalType(precision, scale) if warehouse.decimal_precision_max < precision and scale < precision:
@@ -76,10 +75,11 @@ def held_value(dialects: tuple[AuditDialect, AuditDialect], column: Column, over
         case TextType() | EnumType() | SetType() if not warehouse.text_has_nul and is_mysql:
             return _WITHOUT_NUL if overflow == "clamp" else f"CASE WHEN {_HAS_NUL} THEN NULL ELSE {AS_IT_IS} END"
         case _:
-            return as_carried
+            return as_carried(column)
 
 
-def _as_carried(column: Column) -> str:
+def as_carried(column: Column) -> str:
+    """Return how a value is carried that every target can hold, as SQL of the source: as it is, for most types."""
     if isinstance(column.type, GeometryType):
         return _EXTENDED_WKB
     return array_in_sql(column.declaration) or AS_IT_IS

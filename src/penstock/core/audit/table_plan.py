@@ -5,21 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.core.audit.array_text import ARRAY, array_in_sql
+from penstock.core.audit.array_text import array_in_sql, is_array
 from penstock.core.audit.canonical_text import kind_of
 from penstock.core.audit.conditions import translate_condition
 from penstock.core.audit.findings import NotCompared
-from penstock.core.audit.held_values import AS_IT_IS, held_value
+from penstock.core.audit.held_values import AS_IT_IS, as_carried, held_value
 from penstock.core.audit.side import AuditColumn, AuditSide, Cut
-from penstock.core.tables import (
-    DateTimeType,
-    DateType,
-    DecimalType,
-    GeometryType,
-    IntegerType,
-    PrintedType,
-    TimestampType,
-)
+from penstock.core.tables import DateTimeType, DateType, DecimalType, IntegerType, PrintedType, TimestampType
 from penstock.core.transforms.column_history import PLAIN
 from penstock.core.warehouse.columns import DELETED_AT
 
@@ -81,7 +73,7 @@ def plan_table(
     for column in schema.columns:
         other = theirs.pop(column.name.casefold(), None)
         found = _why_not(column, other, known, excluded) or _not_written(column, dialects)
-        if found is None and _is_array(column) and column.name in schema.key:
+        if found is None and is_array(column.declaration) and column.name in schema.key:
             found = NotCompared(column.name, "rows are not found by an array")
         if found is None and held_value(dialects, column, known.overflow) is None:
             why = f"with `overflow: {known.overflow}` its values may have become others, unknown to the source"
@@ -96,8 +88,7 @@ def plan_table(
         if name in left_out:
             refusal = f"its key has the column {name}, which is not compared: {left_out[name].why}"
             return TablePlan(None, None, not_compared, refusal)
-    written_alike = (both for both in pairs if not (_is_array(both[0]) or isinstance(both[0].type, GeometryType)))
-    names = {mine.name.casefold(): (mine.name, other.name) for mine, other in written_alike}
+    names = {mine.name.casefold(): (mine.name, other.name) for mine, other in pairs if as_carried(mine) == AS_IT_IS}
     conditions = translate_condition(where, dialects, names)
     return TablePlan(*_sides(schema, known, dialects, pairs, conditions), not_compared)
 
@@ -115,13 +106,9 @@ def _why_not(
     if not _same_values(column.type, other.type, known.overflow):
         why = f"it is {column.declaration or column.type} in the source, and {other.declaration or other.type} there"
         return NotCompared(column.name, why, is_wrong=True)
-    if kind_of(column.type) is None or (_is_array(column) and array_in_sql(column.declaration) is None):
+    if kind_of(column.type) is None or (is_array(column.declaration) and array_in_sql(column.declaration) is None):
         return NotCompared(column.name, f"values of {column.declaration or column.type} are not compared yet")
     return None
-
-
-def _is_array(column: Column) -> bool:
-    return column.declaration.endswith(ARRAY)
 
 
 def _not_written(column: Column, dialects: tuple[AuditDialect, AuditDialect]) -> NotCompared | None:
