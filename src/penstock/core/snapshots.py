@@ -30,6 +30,8 @@ LOCK_MS: Final = 200
 LOCK_MS_MIN: Final = 10
 LOCK_MS_MAX: Final = 10_000
 _FIRST_LOCKED_ROWS: Final = 200
+_FEW_LOCKED_ROWS: Final = 20
+"""So few take about as long as one does, unless they are very large."""
 _LOCK_SHARE: Final = 0.5
 _GROWTH_MAX: Final = 2.0
 _WINDOW_KEYS_MAX: Final = 1_000_000
@@ -243,10 +245,14 @@ def next_locked_rows(rows: int, took_ms: float, lock_ms: int, rows_max: int) -> 
     """How many rows to copy under the next lock, if `rows` of them `took_ms`.
 
     Half the limit is aimed at, so that a server that is twice as slow for a moment
-    keeps within it. It grows slowly and shrinks at once.
+    keeps within it. It grows slowly and shrinks at once. Few rows become fewer only
+    beyond the limit itself: a busy server takes half of it for one row, too, and a
+    snapshot row by row would hardly end.
     """
-    factor = min(_GROWTH_MAX, lock_ms * _LOCK_SHARE / max(took_ms, 0.001))
-    return max(1, min(int(rows * factor), rows_max))
+    found = int(rows * min(_GROWTH_MAX, lock_ms * _LOCK_SHARE / max(took_ms, 0.001)))
+    if took_ms <= lock_ms:
+        found = max(found, min(2 * rows, _FEW_LOCKED_ROWS))
+    return max(1, min(found, rows_max))
 
 
 def require_key(schema: TableSchema) -> None:

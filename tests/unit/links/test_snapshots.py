@@ -314,6 +314,15 @@ def test_rows_under_a_lock_shrink_at_once_and_grow_slowly(rows: int, took_ms: fl
         assert found <= max(1, rows / 2)
 
 
+def test_a_server_that_takes_half_the_limit_for_one_row_is_not_read_row_by_row() -> None:
+    rows, copied = 200, []
+    for took_ms in [150, 120, 230, 110, 190] * 20:
+        copied.append(rows)
+        rows = next_locked_rows(rows, took_ms, lock_ms=200, rows_max=4000)
+
+    assert sum(copied[20:]) > 10 * len(copied[20:])
+
+
 def test_a_snapshot_for_one_link_that_ends_early_tells_that_link_alone_and_stops_nothing() -> None:
     capture = Capture(Source({key: key for key in range(7)}), Snapshots())
     capture.snapshots.add(request(1, SnapshotOptions(chunk_rows=2, full_refresh=True, link=LINK)))
