@@ -191,7 +191,7 @@ class KeptJoin:
 
         work = JoinWork(self.job(plan), checkpoint, {}, -1, lambda _: False, take)
         finish = JoinFinisher(work)
-        query = start_join_query(QueryPlace(self._session, checkpoint.parent, once=True), self._spec, work, finish)
+        query = start_join_query(QueryPlace(self._session, once=True), self._spec, work, finish)
         query.awaitTermination()
         return found
 

@@ -21,7 +21,6 @@ from penstock.wiring.mirror import LinkCondition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -33,12 +32,12 @@ _SECONDS = 60
 
 
 @pytest.fixture
-def start(spark: SparkSession, tmp_path: Path) -> Callable[[Finisher], StreamingQuery]:
+def start(spark: SparkSession) -> Callable[[Finisher], StreamingQuery]:
     """Start a query whose micro-batches go to a finisher."""
 
     def started(finisher: Finisher) -> StreamingQuery:
         rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
-        return rows.writeStream.option("checkpointLocation", str(tmp_path)).foreachBatch(finisher).start()
+        return rows.writeStream.foreachBatch(finisher).start()
 
     return started
 
@@ -80,9 +79,9 @@ def test_where_an_error_comes_from_that_nobody_foresaw_is_logged(
 
 
 def test_spark_prints_no_stack_of_what_ends_a_query(
-    spark: SparkSession, start: Callable[[Finisher], StreamingQuery], tmp_path: Path
+    spark: SparkSession, start: Callable[[Finisher], StreamingQuery]
 ) -> None:
-    place = QueryPlace(spark, tmp_path / "others", once=False)
+    place = QueryPlace(spark, once=False)
     queries = [start(Finisher(lambda _: None)), start_link_query(place, "one", lambda _, __: None)]
     try:
         names = {query._jsq.streamingQuery().getClass().getName() for query in queries}
@@ -116,12 +115,12 @@ class Broken:
         """Nothing is held."""
 
 
-def test_what_spark_ended_a_link_with_is_logged_with_its_causes(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_spark_ended_a_link_with_is_logged_with_its_causes(spark: SparkSession) -> None:
     conditions: Conditions = {}
     services = Until(lambda: "broken" in conditions and conditions["broken"].state == "retrying")
 
     with pytest.raises(KeyboardInterrupt), capture_logs() as logged:
-        Supervisor([Broken()], QueryPlace(spark, tmp_path, once=False), services, conditions).run()
+        Supervisor([Broken()], QueryPlace(spark, once=False), services, conditions).run()
 
     story, again = logged[:2]
     assert (story["event"], again["event"]) == ("Spark ended a link", "link starts again")
@@ -208,12 +207,11 @@ def test_a_link_that_is_stopped_at_its_work_has_not_failed(
     spark: SparkSession,
     start: Callable[[Finisher], StreamingQuery],
     work: Callable[[SparkSession], None],
-    tmp_path: Path,
 ) -> None:
     link, conditions = Busy(start, work), dict[str, LinkCondition]()
 
     with pytest.raises(KeyboardInterrupt), capture_logs() as logged:
-        Supervisor([link], QueryPlace(spark, tmp_path, once=False), CtrlC(spark, link), conditions).run()
+        Supervisor([link], QueryPlace(spark, once=False), CtrlC(spark, link), conditions).run()
 
     assert conditions == {"busy": LinkCondition("running")}
     assert logged == []
@@ -222,10 +220,10 @@ def test_a_link_that_is_stopped_at_its_work_has_not_failed(
 
 
 def test_a_link_whose_work_somebody_else_stops_has_failed(
-    spark: SparkSession, start: Callable[[Finisher], StreamingQuery], tmp_path: Path
+    spark: SparkSession, start: Callable[[Finisher], StreamingQuery]
 ) -> None:
     link = Busy(start, run_a_job)
-    query = link.start(QueryPlace(spark, tmp_path, once=False))
+    query = link.start(QueryPlace(spark, once=False))
     assert link.begun.wait(_SECONDS)
     await_job(spark, link)
 

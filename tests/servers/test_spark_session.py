@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from penstock.spark.queries import QueryPlace, start_link_query
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
 _BATCHES = 8
+_BOOKS = ("offsets", "commits")
 _SECONDS = 60
 
 
@@ -23,7 +23,7 @@ def test_spark_starts_no_python_to_look_for_data_sources_in_packages(spark: Spar
     assert not scala_object(spark, "org.apache.spark.util.Utils").checkCommandAvailable(python)
 
 
-def test_a_query_that_goes_on_writes_no_book_of_its_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_that_goes_on_writes_no_book_of_its_micro_batches(spark: SparkSession) -> None:
     batches: list[int] = []
     enough = Event()
 
@@ -32,21 +32,23 @@ def test_a_query_that_goes_on_writes_no_book_of_its_micro_batches(spark: SparkSe
         if len(batches) == _BATCHES:
             enough.set()
 
-    query = start_link_query(QueryPlace(spark, tmp_path, once=False), "numbers", finish)
+    query = start_link_query(QueryPlace(spark, once=False), "numbers", finish)
     try:
         assert enough.wait(_SECONDS)
+        checkpoint = Path(query._jsq.streamingQuery().resolvedCheckpointRoot().removeprefix("file:"))
+        books = [len([file for file in checkpoint.glob(f"{book}/*") if file.name.isdigit()]) for book in _BOOKS]
     finally:
         query.stop()
 
     assert batches[:_BATCHES] == list(range(_BATCHES))
-    for table_catalog in ("offsets", "commits"):
-        assert len([file for file in tmp_path.glob(f"*/{table_catalog}/*") if file.name.isdigit()]) <= 1
+    assert max(books) <= 1
+    assert not checkpoint.exists()
 
 
-def test_a_query_that_runs_once_through_has_one_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_that_runs_once_through_has_one_micro_batch(spark: SparkSession) -> None:
     batches: list[int] = []
 
-    query = start_link_query(QueryPlace(spark, tmp_path, once=True), "once", lambda _, batch: batches.append(batch))
+    query = start_link_query(QueryPlace(spark, once=True), "once", lambda _, batch: batches.append(batch))
     query.awaitTermination(_SECONDS)
 
     assert batches == [0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
     from penstock.embedded.class_archive import spark_archive  # noqa: PLC0415
     from penstock.embedded.jars import JarSet, ensure_jars  # noqa: PLC0415
     from penstock.embedded.join_kernel import ensure_join_kernel  # noqa: PLC0415
+    from penstock.embedded.scratch import scratch_folder  # noqa: PLC0415
     from penstock.embedded.unpacked_spark import unpacked_spark_home  # noqa: PLC0415
     from penstock.spark.delta.session import delta_settings, is_on_s3, store_settings  # noqa: PLC0415
     from penstock.spark.session import SessionSpec  # noqa: PLC0415
@@ -42,4 +44,8 @@ def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
         conf = {**store_settings(lake_endpoint(spec, sink), lake_region(spec, sink)), **conf}
     secrets = {name: secret(name) for name in spec.secret_names()}
     options = spark_archive().options()
-    return SessionSpec(name, spec.spark.master, conf, jars, options, secrets, unpacked_spark_home())
+    scratch = None
+    with suppress(OSError):
+        # Who only reads may not write there.
+        scratch = scratch_folder(spec.home)
+    return SessionSpec(name, spec.spark.master, conf, jars, options, secrets, unpacked_spark_home(), scratch)

@@ -1,12 +1,11 @@
 """The streaming queries of a pipeline's links.
 
-Each query gets a fresh checkpoint directory: Spark's own offsets say nothing
-that the targets do not know better.
+Each query gets a checkpoint that Spark removes with it: its own offsets say
+nothing that the targets do not know better.
 """
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -46,10 +44,9 @@ class FollowingQuery(StreamingQuery):
 
 @dataclass(frozen=True, slots=True)
 class QueryPlace:
-    """Where queries run: the session, a folder for checkpoints, and whether they end when all is read."""
+    """Where queries run: the session, and whether they end when all is read."""
 
     session: SparkSession
-    checkpoints: Path
     once: bool
 
 
@@ -60,11 +57,7 @@ def start_link_query(place: QueryPlace, link: str, carry: Callable[[DataFrame, i
     runs jobs. So no Python process looks at a source or plans, and Spark's books say nothing.
     """
     frame = place.session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-    place.checkpoints.mkdir(parents=True, exist_ok=True)
-    checkpoint = tempfile.mkdtemp(prefix=f"{link}-", dir=place.checkpoints)
-    writer: DataStreamWriter = (
-        frame.writeStream.queryName(link).option("checkpointLocation", checkpoint).foreachBatch(carry)
-    )
+    writer: DataStreamWriter = frame.writeStream.queryName(link).foreachBatch(carry)
     if place.once:
         return writer.trigger(availableNow=True).start()
     return writer.options(**_UNTRACKED).trigger(processingTime="0 seconds").start()

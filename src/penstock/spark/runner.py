@@ -57,7 +57,7 @@ class SparkRunner:
 
     def run(self, run: PipelineRun, links: Sequence[Link], conditions: Conditions) -> PenstockError | None:
         """See `Runner`."""
-        place = QueryPlace(self._session, run.spec.home / "checkpoints", run.once)
+        place = QueryPlace(self._session, run.once)
         queries = [LinkQuery(run.spec, link, self._halted) for link in links]
         supervisor = Supervisor(queries, place, self._services, conditions)
         try:

@@ -66,6 +66,7 @@ class SessionSpec:
     `executor_environment` is set for executors that do not inherit ours, which
     are those of a cluster; Spark never prints it. `home` is Spark's, unless
     SPARK_HOME is set or the master is of a kind that wants archives of one.
+    Temporary files of the driver's JVM go to `scratch`, which has to be there; with None, to the system's folder.
     """
 
     name: str
@@ -75,6 +76,7 @@ class SessionSpec:
     java_options: Sequence[str] = ()
     executor_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     home: Path | None = None
+    scratch: Path | None = None
 
 
 def open_session(spec: SessionSpec) -> SparkSession:
@@ -155,11 +157,12 @@ def _settings(spec: SessionSpec) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": " ".join([_FRUGAL, *spec.java_options]),
+        "spark.driver.extraJavaOptions": " ".join([_FRUGAL, *spec.java_options, *_temporary(spec.scratch)]),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.pollingDelay": "25ms",
         "spark.sql.streaming.numRecentProgressUpdates": "4",
         "spark.sql.streaming.minBatchesToRetain": "2",
+        "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
         # The other one starts ten processes for each file that it writes to a local disk, this one two.
         CHECKPOINT_FILES: _FILE_SYSTEM_CHECKPOINTS,
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
@@ -175,3 +178,8 @@ def _settings(spec: SessionSpec) -> dict[str, str]:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings
+
+
+def _temporary(scratch: Path | None) -> list[str]:
+    """Where the JVM puts what it would leave behind if it were killed; and Spark, where nothing else is set."""
+    return [] if scratch is None else [f'"-Djava.io.tmpdir={scratch}"']

@@ -8,10 +8,8 @@ process started while it opens what links need.
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -47,8 +45,7 @@ def warm_up(session: SparkSession) -> None:
     def carry(_frame: DataFrame, _batch: int) -> None:
         start_workers(session)
 
-    with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as directory, suppress(PySparkException):
-        place = QueryPlace(session, Path(directory), once=True)
-        query = start_link_query(place, "warm-up", carry)
+    with suppress(PySparkException):
+        query = start_link_query(QueryPlace(session, once=True), "warm-up", carry)
         query.awaitTermination(_SECONDS_MAX)
         query.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from threading import Barrier
 from typing import TYPE_CHECKING, cast
 
@@ -113,7 +112,7 @@ class _Until:
 def place(monkeypatch: pytest.MonkeyPatch) -> QueryPlace:
     monkeypatch.setattr(supervisor, "_BACKOFF_SECONDS", (0.0, 0.0, 0.0))
     monkeypatch.setattr(supervisor, "_POLL_SECONDS", 0.0)
-    return QueryPlace(cast("SparkSession", None), Path("unused"), once=False)
+    return QueryPlace(cast("SparkSession", None), once=False)
 
 
 def test_a_link_whose_target_is_away_for_long_goes_on_when_it_is_back_while_others_have_gone_on(
