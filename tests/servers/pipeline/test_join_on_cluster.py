@@ -19,6 +19,7 @@ from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.dev.spark import start_spark
+from penstock.wiring.tether import tethered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,7 +78,7 @@ def test_a_join_on_a_cluster_is_that_of_sql_after_kill_9_of_a_worker_under_a_wor
 def running(case: PipelineCase) -> Iterator[subprocess.Popen[bytes]]:
     """Run the pipeline by the command line while a `with` block lasts."""
     with (case.file.parent / "run.log").open("ab") as log:
-        command = [sys.executable, "-m", "penstock", "run", str(case.file)]
+        command = tethered([sys.executable, "-m", "penstock", "run", str(case.file)])
         run = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         yield run

@@ -19,6 +19,7 @@ from penstock.core.errors import PenstockError
 from penstock.dev.postgres import PASSWORD
 from penstock.faults.witness import Witness
 from penstock.faults.workload import CREATE_TABLES, Workload
+from penstock.wiring.tether import tethered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ def test_nothing_of_postgres_is_lost_or_doubled_by_kill_9_of_everything(
 def _start(chain: PostgresChain, *options: str) -> subprocess.Popen[bytes]:
     with chain.file.with_name("run.log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "penstock", "run", str(chain.file), *options],
+            tethered([sys.executable, "-m", "penstock", "run", str(chain.file), *options]),
             stdout=log,
             stderr=log,
             env={**os.environ, "POSTGRES_CHAIN_PASSWORD": PASSWORD},

@@ -21,6 +21,7 @@ from tests.servers.sessions import log_in
 from penstock.adapters.lock.zookeeper import ZookeeperLock
 from penstock.adapters.lock.zookeeper_client import ZookeeperPlace
 from penstock.dev.zookeeper import start_zookeeper
+from penstock.wiring.tether import tethered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -111,7 +112,7 @@ def start_instance(
         file.write_text(yaml.safe_dump(config))
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "penstock", "run", str(file), "--only", "db", *options],
+                tethered([sys.executable, "-m", "penstock", "run", str(file), "--only", "db", *options]),
                 stdout=output,
                 stderr=output,
                 start_new_session=True,

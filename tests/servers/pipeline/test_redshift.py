@@ -21,6 +21,7 @@ from penstock.dev.redshift.cluster import ROLE
 from penstock.faults.proxy import Proxy
 from penstock.faults.round import carry_apart
 from penstock.wiring.audit import run_audit
+from penstock.wiring.tether import tethered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -99,7 +100,7 @@ def running(case: PipelineCase, redshift: RedshiftServer) -> Iterator[Callable[[
     """Let the pipeline run; what waits until a database (`first`, `second`) has so many users."""
     log = case.file.with_name("run.log")
     with log.open("wb") as out:
-        command = [sys.executable, "-m", "penstock", "run", str(case.file)]
+        command = tethered([sys.executable, "-m", "penstock", "run", str(case.file)])
         process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
 
     def wait(name: str, wanted: int) -> None:

@@ -23,6 +23,7 @@ from penstock.core.snapshots import SnapshotOptions
 from penstock.dev.postgres import PASSWORD
 from penstock.wiring.pipeline_status import read_status
 from penstock.wiring.snapshots import ask_for_snapshots
+from penstock.wiring.tether import tethered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -321,7 +322,7 @@ def running(chain: PostgresChain, *options: str) -> Iterator[subprocess.Popen[by
     """`penstock run`, which is over at the end of the block, with everything that it has started."""
     with chain.file.with_name("run.log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "penstock", "run", str(chain.file), *options],
+            tethered([sys.executable, "-m", "penstock", "run", str(chain.file), *options]),
             stdout=log,
             stderr=log,
             env={**os.environ, "POSTGRES_CHAIN_PASSWORD": PASSWORD},

@@ -20,6 +20,8 @@ from tests.servers.prometheus import prometheus
 from tests.servers.sessions import log_in
 from tests.unit.web.shop import until
 
+from penstock.wiring.tether import tethered
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -129,7 +131,9 @@ def watched(
     file, log = tmp_path / "pipeline.yaml", tmp_path / "run.log"
     file.write_text(yaml.safe_dump(config))
     with log.open("wb") as output:
-        run = subprocess.Popen([sys.executable, "-m", "penstock", "run", str(file)], stdout=output, stderr=output)
+        run = subprocess.Popen(
+            tethered([sys.executable, "-m", "penstock", "run", str(file)]), stdout=output, stderr=output
+        )
     try:
         deadline = time.monotonic() + WAIT_SECONDS
         while (found := re.search(r"live page: (http://[\d.:]+)/", log.read_text())) is None:

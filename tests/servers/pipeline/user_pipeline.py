@@ -24,6 +24,7 @@ from penstock.core.errors import PenstockError
 from penstock.demo.compare import compare_all
 from penstock.embedded.kafka import start_kafka
 from penstock.embedded.schematizer import start_schematizer
+from penstock.wiring.tether import tethered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +58,7 @@ class UserPipeline:
         """Start `penstock run` in a session of its own, so that all of it can be found again."""
         with (self.directory / "run.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "penstock", "run", str(self.file), *options],
+                tethered([sys.executable, "-m", "penstock", "run", str(self.file), *options]),
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
