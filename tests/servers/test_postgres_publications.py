@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
+from tests.servers.postgres_source_case import source_database
 
+from penstock.adapters.postgres.source.publication import read_numbers, read_published
 from penstock.core.snapshots import SnapshotOptions, Status
+from penstock.core.tables import TableId
 from penstock.wiring.catalog_watch import CatalogWatch
 from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.postgres_server import postgres_source
@@ -17,10 +20,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.servers.postgres_chain import PostgresChain
+    from tests.servers.postgres_source_case import SourceDatabase
+
+    from penstock.dev.postgres import PostgresServer
 
 _TABLES = ("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE TABLE u (id int PRIMARY KEY)")
 _ALL = "SELECT * FROM public.t ORDER BY id"
 _NEVER = "    snapshot: never"
+_OUT_AND_BACK: Final = ("ALTER TABLE t SET SCHEMA apart", "ALTER TABLE apart.t SET SCHEMA public")
+_HARMLESS: Final = (
+    "GRANT SELECT ON t TO PUBLIC",
+    "CREATE INDEX ON t (v)",
+    "ANALYZE t",
+    "VACUUM FULL t",
+    "TRUNCATE t",
+    "ALTER TABLE t ADD COLUMN w int DEFAULT 7",
+    "ALTER TABLE t ALTER COLUMN w TYPE bigint",
+    "ALTER TABLE t RENAME TO x; ALTER TABLE x RENAME TO t",
+    "ALTER TABLE t REPLICA IDENTITY FULL",
+    "COMMENT ON TABLE t IS 'commented'",
+    "ALTER TABLE t OWNER TO CURRENT_USER",
+    "CREATE TABLE v (id int PRIMARY KEY)",
+    "VACUUM FULL pg_depend",
+    "VACUUM FREEZE pg_publication",
+)
 
 
 def _publication(chain: PostgresChain) -> str:
@@ -33,6 +56,31 @@ def _carried(make_postgres: Callable[..., PostgresChain], more: str = "") -> Pos
     chain.write(f"CREATE PUBLICATION {_publication(chain)} FOR TABLE t, u")
     chain.carry()
     return chain
+
+
+def _by_schema(chain: PostgresChain) -> PostgresChain:
+    """The same, of a publication of the tables' schema."""
+    chain.write("CREATE SCHEMA apart", f"CREATE PUBLICATION {_publication(chain)} FOR TABLES IN SCHEMA public")
+    chain.carry()
+    return chain
+
+
+def _notes(chain: PostgresChain) -> dict[str, str]:
+    """What a look at the catalog says of tables that the log does not."""
+    (source,) = chain.spec.sources
+    with closing(open_pipeline_state(chain.spec)) as state:
+        CatalogWatch(chain.spec, source).look(state)
+        return {row.table: row.hint for row in state.tables() if row.link == source.name and row.hint}
+
+
+def _numbers(source: SourceDatabase) -> tuple[int | None, int]:
+    """The two numbers of the table `t`, which both ways of reading them have to tell."""
+    published = read_published(source.connection, source.name)[TableId("public", "t")]
+    row = source.connection.execute("SELECT 't'::regclass::oid::bigint").fetchone()
+    assert row is not None
+    numbers = read_numbers(source.connection, source.name, row[0])
+    assert numbers == (published.number, published.altered_by)
+    return numbers
 
 
 def _leave_and_return(chain: PostgresChain) -> None:
@@ -65,10 +113,7 @@ def test_it_stops_at_its_next_row_where_no_snapshot_is_taken_by_itself_and_is_na
 ) -> None:
     chain = _carried(make_postgres, _NEVER)
     _leave_and_return(chain)
-    (source,) = chain.spec.sources
-    with closing(open_pipeline_state(chain.spec)) as state:
-        CatalogWatch(chain.spec, source).look(state)
-        noted = {row.table: row.hint for row in state.tables() if row.link == source.name and row.hint}
+    noted = _notes(chain)
     ask_for_snapshots(chain.spec, ["public.t"], SnapshotOptions())
     chain.carry()
     refused = read_snapshots(chain.spec)
@@ -102,3 +147,105 @@ def test_another_row_filter_or_column_list_stops_the_table_alone(
     chain.carry()
 
     assert list(chain.stopped()) == ["public.t"]
+
+
+def test_the_catalog_tells_a_table_that_left_its_schema_and_came_back_and_nothing_else(
+    postgres: PostgresServer, fresh_name: str
+) -> None:
+    with source_database(postgres, fresh_name) as source:
+        source.execute(*_TABLES, "CREATE SCHEMA apart", f"CREATE PUBLICATION {source.name} FOR TABLES IN SCHEMA public")
+        first = _numbers(source)
+        changed = []
+        for statement in _HARMLESS:
+            source.execute(statement)
+            changed += [statement] if _numbers(source) != first else []
+        source.execute(*_OUT_AND_BACK)
+        came_back = _numbers(source)
+        source.execute(f"ALTER PUBLICATION {source.name} ADD TABLE t")
+        also_by_name = _numbers(source)
+        source.execute(*_OUT_AND_BACK)
+        never_left = _numbers(source)
+
+    assert changed == []
+    assert (came_back[0] != first[0], came_back[1]) == (True, first[1])
+    assert never_left == also_by_name
+
+
+def test_the_catalog_tells_that_the_publication_itself_was_altered(postgres: PostgresServer, fresh_name: str) -> None:
+    with source_database(postgres, fresh_name) as source:
+        source.execute(*_TABLES)
+        source.publish()
+        first = _numbers(source)
+        source.execute("CREATE TABLE v (id int PRIMARY KEY)", "DROP TABLE u", "VACUUM FULL pg_publication")
+        same = _numbers(source)
+        source.execute(f"ALTER PUBLICATION {source.name} SET (publish = 'insert')")
+        source.execute(f"ALTER PUBLICATION {source.name} SET (publish = 'insert, update, delete, truncate')")
+        altered = _numbers(source)
+
+    assert same == first
+    assert (altered[0], altered[1] != first[1]) == (first[0], True)
+
+
+@pytest.mark.nightly
+def test_a_table_that_left_its_published_schema_and_came_back_is_refreshed_by_the_next_start(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = _by_schema(make_postgres(*_TABLES, "INSERT INTO t VALUES (1, 'a'), (2, 'b')"))
+    out, back = _OUT_AND_BACK
+    chain.write(out, "INSERT INTO apart.t VALUES (3, 'unseen')", "DELETE FROM apart.t WHERE id = 1", back)
+    noted = _notes(chain)
+    chain.write("INSERT INTO t VALUES (4, 'seen')")
+
+    chain.carry()
+    chain.write("UPDATE t SET v = 'c'", "INSERT INTO u VALUES (1)")
+    chain.carry()
+
+    assert list(noted) == ["public.t"]
+    assert "came back" in noted["public.t"]
+    assert (chain.stopped(), _notes(chain)) == ({}, {})
+    assert [each.status for each in read_snapshots(chain.spec)] == [Status.DONE]
+    source, warehouse = chain.both(_ALL)
+    assert warehouse == source == [(2, "c"), (3, "c"), (4, "c")]
+
+
+@pytest.mark.nightly
+def test_it_left_its_schema_and_stops_at_its_next_row_where_no_snapshot_is_taken_by_itself(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = _by_schema(make_postgres(*_TABLES, "INSERT INTO t VALUES (1, 'a'), (2, 'b')", more=_NEVER))
+    out, back = _OUT_AND_BACK
+    chain.write_together(out, "DELETE FROM apart.t WHERE id = 1", back, "UPDATE t SET v = 'c'")
+
+    chain.carry()
+
+    assert list(chain.stopped()) == ["public.t"]
+    assert chain.rows(_ALL) == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.nightly
+def test_tables_are_named_when_the_publication_left_out_changes_for_a_while_until_they_are_refreshed(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(*_TABLES, "INSERT INTO t VALUES (1, 'a'), (2, 'b')", "INSERT INTO u VALUES (1)")
+    chain.carry()
+    quiet, name = _notes(chain), _publication(chain)
+    chain.write(f"ALTER PUBLICATION {name} SET (publish = 'insert')", "DELETE FROM t WHERE id = 1")
+    chain.write(f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate')")
+    chain.write("INSERT INTO t VALUES (3, 'c')", "ALTER TABLE t ADD COLUMN w int", "INSERT INTO t VALUES (4, 'd', 1)")
+
+    chain.carry()
+    stays = chain.rows("SELECT id FROM public.t ORDER BY id")
+    noted = _notes(chain)
+    ask_for_snapshots(chain.spec, ["public.t"], SnapshotOptions(full_refresh=True))
+    chain.carry()
+
+    assert quiet == {}
+    assert stays == [(1,), (2,), (3,), (4,)]
+    assert {table: "publication itself was altered" in note for table, note in noted.items()} == dict.fromkeys(
+        ["public.t", "public.u"], True
+    )
+    assert "penstock snapshot FILE TABLE --full-refresh" in noted["public.t"]
+    assert list(_notes(chain)) == ["public.u"]
+    source, warehouse = chain.both(_ALL)
+    assert warehouse == source
+    assert chain.stopped() == {}

@@ -248,7 +248,8 @@ class TableSchema:
     `partial_rows`: a row image may lack columns outside the key, as configured.
     `number` is the source's own for the table, as a column's. `published` is another one if the table left
     the log's publication and came back, or is published otherwise: 0 where that cannot be, or is not known.
-    `partitions` says which partitions it had when its rows were read (core/postgres/partitions.py), 0 for none.
+    `publication_altered_by` is the transaction that had altered the publication last when the table's rows were read,
+    0 where nobody knows. `partitions` says which partitions it had then (core/postgres/partitions.py), 0 for none.
     """
 
     table: TableId
@@ -259,6 +260,7 @@ class TableSchema:
     number: int = 0
     published: int = 0
     partitions: int = 0
+    publication_altered_by: int = 0
 
     @property
     def image_columns(self) -> tuple[Column, ...]:

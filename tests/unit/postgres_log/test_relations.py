@@ -52,7 +52,7 @@ def _known() -> TableSchema:
 
 
 def test_a_table_is_the_same_when_it_is_read_back_from_its_registered_schema() -> None:
-    known = replace(_known(), comment="the table", published=17, partitions=2**50)
+    known = replace(_known(), comment="the table", published=17, partitions=2**50, publication_altered_by=2**32 - 1)
 
     assert read_back(value_schema(known)) == known
 
@@ -72,6 +72,16 @@ def test_a_table_that_was_published_otherwise_meanwhile_stops() -> None:
     for before in (0, 17):
         assert refusal(replace(first, published=before), first) is None
     assert refusal(first, replace(first, published=0)) is None
+
+
+def test_who_had_altered_the_publication_stays_until_the_rows_are_read_again() -> None:
+    def seen(altered_by: int, known: TableSchema | None) -> int:
+        catalog = replace(_catalog((1, "id")), publication_altered_by=altered_by)
+        return table_schema(_table("id"), catalog, _TYPES, known).publication_altered_by
+
+    begun = replace(table_schema(_table("id"), _catalog((1, "id")), _TYPES), publication_altered_by=700)
+
+    assert (seen(700, None), seen(701, begun), seen(702, replace(begun, publication_altered_by=0))) == (700, 700, 702)
 
 
 def test_a_column_with_another_name_keeps_its_number() -> None:

@@ -47,6 +47,16 @@ def test_a_table_that_came_back_to_the_publication_is_named_with_what_to_type() 
     assert unlogged_changes([told], [told], [told.table], {}) == {}
 
 
+def test_a_table_is_named_when_the_publication_itself_was_altered_since_its_rows_were_read() -> None:
+    def note(before: int, now: int) -> str:
+        told, found = (replace(_TABLE, publication_altered_by=by) for by in (before, now))
+        return unlogged_changes([told], [found], [told.table], {}).get(told.table, "")
+
+    assert "publication itself was altered" in note(700, 701)
+    assert "penstock snapshot FILE TABLE --full-refresh" in note(700, 701)
+    assert note(700, 700) == note(0, 701) == ""
+
+
 def test_a_table_whose_partitions_came_or_went_is_named_until_its_rows_are_read_again() -> None:
     made, attached = Partition(16500, 700, is_made_as_one=True), Partition(16390, 701, is_made_as_one=False)
     told = replace(_TABLE, partitions=partitions_number([made]))

@@ -20,6 +20,7 @@ AFTER_LACKS: Final = "after_lacks"
 _NUMBER: Final = "penstock.number"
 _PUBLISHED: Final = "penstock.published"
 _PARTITIONS: Final = "penstock.partitions"
+_PUBLICATION_ALTERED_BY: Final = "penstock.publication_altered_by"
 _SOURCE_FIELDS: Sequence[tuple[str, JsonValue]] = (
     ("version", "string"),
     ("connector", "string"),
@@ -84,6 +85,7 @@ def table_schema(value_schema_json: str) -> TableSchema:
         _number_of(row),
         _number_of(row, _PUBLISHED),
         _number_of(row, _PARTITIONS),
+        _number_of(row, _PUBLICATION_ALTERED_BY),
     )
 
 
@@ -112,6 +114,7 @@ def _row_record(schema: TableSchema) -> JsonValue:
         **_number(schema.number),
         **_number(schema.published, _PUBLISHED),
         **_number(schema.partitions, _PARTITIONS),
+        **_number(schema.publication_altered_by, _PUBLICATION_ALTERED_BY),
         "fields": [_row_field(*each) for each in zip(schema.columns, schema.image_columns, strict=True)],
     }
 

@@ -32,7 +32,8 @@ class CatalogTable:
     """A table by its OID; `key` is its primary key, in key order, empty without one.
 
     `published` is the number of its place in the publication, 0 where that stays as long as the publication,
-    None while it has none. `partitions` are those of a partitioned table, None for other tables.
+    None while it has none; `publication_altered_by` is the transaction that altered the publication itself last, 0
+    where nobody asked. `partitions` are those of a partitioned table, None for other tables.
     """
 
     oid: int
@@ -42,6 +43,7 @@ class CatalogTable:
     key: tuple[str, ...] = ()
     comment: str = ""
     published: int | None = 0
+    publication_altered_by: int = 0
     partitions: tuple[Partition, ...] | None = None
 
     @property

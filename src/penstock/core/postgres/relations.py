@@ -73,6 +73,7 @@ def table_schema(
         number=relation.oid,
         published=_published(catalog, known),
         partitions=_partitions(catalog, known),
+        publication_altered_by=_publication_altered_by(catalog, known),
     )
 
 
@@ -90,6 +91,13 @@ def _partitions(catalog: CatalogTable | None, known: TableSchema | None) -> int:
     if known is not None and known.partitions:
         return known.partitions
     return 0 if catalog is None or catalog.partitions is None else partitions_number(catalog.partitions)
+
+
+def _publication_altered_by(catalog: CatalogTable | None, known: TableSchema | None) -> int:
+    """Return who had altered the publication when the table began: that stays until its rows are read again."""
+    if known is not None and known.publication_altered_by:
+        return known.publication_altered_by
+    return 0 if catalog is None else catalog.publication_altered_by
 
 
 def _default_of_added(found: CatalogColumn | None, read: Reader, carried: ColumnType) -> tuple[str | None, bool]:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from penstock.core.postgres.partitions import Partition
     from penstock.core.tables import TableId, TableSchema
 
+_PUBLICATION_ALTERED: Final = (
+    "the publication itself was altered since the table's rows were read (ALTER PUBLICATION ... SET (...), OWNER TO, "
+    "RENAME TO). If it was without some kinds of changes for a while, targets lack these; if not, let this be"
+)
 _PARTITIONS_CHANGED: Final = (
     "a partition of it was attached, detached or dropped since its rows were read, which is not in the log: targets "
     "lack the rows that came with it, or keep those that went"
@@ -36,8 +40,10 @@ def unlogged_changes(
     for schema in told:
         if schema.number:
             now = here.get(schema.number)
-            notes[schema.table] = _change(schema, now, published, roots.get(schema.number)) or _moved(
-                schema, partitions.get(schema.number, ())
+            notes[schema.table] = (
+                _change(schema, now, published, roots.get(schema.number))
+                or _moved(schema, partitions.get(schema.number, ()))
+                or _altered(schema, now)
             )
     return {table: note for table, note in notes.items() if note}
 
@@ -48,6 +54,12 @@ def _moved(told: TableSchema, partitions: Collection[Partition]) -> str:
         if told.partitions and have_changed(told.partitions, partitions)
         else ""
     )
+
+
+def _altered(told: TableSchema, now: TableSchema | None) -> str:
+    """Say that nobody knows what the publication left out: it is whole now, and was when the rows were read."""
+    before, after = told.publication_altered_by, now.publication_altered_by if now else 0
+    return f"{_PUBLICATION_ALTERED}. {FULL_REFRESH}" if before and after and before != after else ""
 
 
 def _gone(root: TableId | None) -> str:

@@ -39,11 +39,16 @@ CASE WHEN p.puballtables THEN {whole}
             WHERE inhrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid))) << 32))
 END
 """
+# What a table depends on its schema by is written when it is made, and by SET SCHEMA alone.
 _NUMBER_BY_SCHEMA: Final = """
-least({number}, (SELECT oid::bigint FROM pg_publication_namespace WHERE pnpubid = p.oid AND pnnspid = n.oid))
+least({number},
+  (SELECT oid::bigint FROM pg_publication_namespace WHERE pnpubid = p.oid AND pnnspid = n.oid)
+  + ((SELECT mod(max(xmin::text::bigint), 1 << 20) FROM pg_depend
+       WHERE classid = 'pg_class'::regclass AND objid = c.oid AND objsubid = 0
+         AND refclassid = 'pg_namespace'::regclass AND deptype = 'n') << 32))
 """
 _PUBLISHED: Final = """
-SELECT t.schemaname::text, t.tablename::text, coalesce({number}, 0), {more}
+SELECT t.schemaname::text, t.tablename::text, coalesce({number}, 0), p.xmin::text::bigint, {more}
   FROM pg_publication_tables t JOIN pg_publication p ON p.pubname = t.pubname
   JOIN pg_namespace n ON n.nspname = t.schemaname JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
  WHERE t.pubname = %s
@@ -68,14 +73,17 @@ class Published:
     """How a table is published: these columns of it (() for all), and rows that meet the filter, "" for all.
 
     `number` is another one after the table, its schema or its partitioned table left the publication and came back,
-    after a partition was detached and attached again, and after its columns or its filter changed. It is 0 in a
-    publication of all tables, which no table leaves; where the server reads on though that was missing for a while, it
-    is the publication's own.
+    after a partition was detached and attached again, after the table went to another schema and back where the schema
+    is published as a whole, and after its columns or its filter changed. It is 0 in a publication of all tables, which
+    no table leaves; where the server reads on though that was missing for a while, it is the publication's own.
+
+    `altered_by` is the transaction that altered the publication itself last: its options, its owner or its name.
     """
 
     columns: tuple[str, ...] = ()
     filter: str = ""
     number: int = 0
+    altered_by: int = 0
 
 
 def publication_exists(connection: psycopg.Connection, name: str) -> bool:
@@ -189,18 +197,19 @@ def read_published(connection: psycopg.Connection, name: str) -> Mapping[TableId
     query = _PUBLISHED.format(number=_number(connection), more=more)
     rows = connection.execute(query.encode(), (name,)).fetchall()
     return {
-        TableId(schema, table): Published(tuple(columns or ()), condition or "", number)
-        for schema, table, number, columns, condition in rows
+        TableId(schema, table): Published(tuple(columns or ()), condition or "", number, altered_by)
+        for schema, table, number, altered_by, columns, condition in rows
     }
 
 
-def read_number(connection: psycopg.Connection, name: str, oid: int) -> int | None:
-    """Return `Published.number` of a table, None if it is not published now. Raises psycopg.Error."""
+def read_numbers(connection: psycopg.Connection, name: str, oid: int) -> tuple[int | None, int]:
+    """Return `number` and `altered_by` of Published for a table, None and 0 if it is not. Raises psycopg.Error."""
     query = f"""
-        SELECT {_number(connection)} FROM pg_publication p, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        SELECT {_number(connection)}, p.xmin::text::bigint
+          FROM pg_publication p, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
          WHERE p.pubname = %s AND c.oid = %s::oid"""  # noqa: S608 - our own words
     row = connection.execute(query.encode(), (name, oid)).fetchone()
-    return row[0] if row else None
+    return (row[0], row[1]) if row else (None, 0)
 
 
 def _number(connection: psycopg.Connection) -> str:
@@ -211,7 +220,8 @@ def _number(connection: psycopg.Connection) -> str:
 
 def narrowed(found: SourceTable, how: Published | None) -> SourceTable:
     """Note how it is published, and leave out the columns that are not."""
-    relation, table = found.relation, replace(found.table, published=None if how is None else how.number)
+    number, altered_by = (None, 0) if how is None else (how.number, how.altered_by)
+    relation, table = found.relation, replace(found.table, published=number, publication_altered_by=altered_by)
     if how is None or not how.columns:
         return replace(found, table=table)
     return replace(

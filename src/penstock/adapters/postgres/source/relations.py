@@ -9,7 +9,7 @@ import psycopg
 
 from penstock.adapters.postgres.source.catalog import read_table, read_types
 from penstock.adapters.postgres.source.connection import connect, explain
-from penstock.adapters.postgres.source.publication import read_number
+from penstock.adapters.postgres.source.publication import read_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,7 +40,8 @@ class PostgresRelations:
         found = read_table(connection, oid)
         if found is None:
             return None
-        return replace(found.table, published=read_number(connection, self._publication, oid))
+        number, altered_by = read_numbers(connection, self._publication, oid)
+        return replace(found.table, published=number, publication_altered_by=altered_by)
 
     def types(self, relation: Relation) -> Mapping[int, TypeInfo]:
         """See RelationCatalog: asks again where a type is new."""

@@ -53,6 +53,8 @@ _KEYS_AT_ONCE: Final = 500
 _BEHIND_SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 0.02
 _QUERY_SECONDS: Final = 600
+_BESIDE_COLUMNS: Final = ("published", "partitions", "publication_altered_by")
+"""What an earlier release did not ask the catalog for, and is no news of the table's columns."""
 _SESSION: Final = (f"SET statement_timeout = '{_QUERY_SECONDS}s'", "SET synchronous_commit = local")
 
 
@@ -93,7 +95,8 @@ class PostgresRowReader:
             if came_back(schema, now):
                 message = f"table {schema.table}: {CAME_BACK}"
                 raise UsageError(message, FULL_REFRESH)
-            if replace(now, published=schema.published, partitions=schema.partitions) != schema:
+            beside = {name: getattr(schema, name) for name in _BESIDE_COLUMNS}
+            if replace(now, **beside) != schema:
                 message = (
                     f"table {schema.table} is being altered: the source and its log do not agree about its columns"
                 )
