@@ -12,7 +12,7 @@ from penstock.adapters.postgres.source.catalog import read_tables
 from penstock.adapters.postgres.source.preflight import LogAccess, examine_source
 from penstock.adapters.postgres.source.publication import Publication, ensure_publication
 from penstock.core.errors import UnfitServerError, UsageError
-from penstock.core.postgres.partitions import have_changed, partitions_number
+from penstock.core.postgres.partitions import files_number, have_changed, partitions_number, were_rewritten
 from penstock.core.snapshots import SnapshotOptions, Status
 from penstock.wiring.catalog_watch import CatalogWatch
 from penstock.wiring.open import open_pipeline_state
@@ -44,9 +44,10 @@ _QUIET: Final = (
     "INSERT INTO t VALUES (201, 'e')",
     "ALTER TABLE t_31 RENAME TO t_30",
     "ALTER TABLE t ADD COLUMN w int DEFAULT 7",
-    "VACUUM FULL t_1",
-    "TRUNCATE t_1",
+    "GRANT SELECT ON t, t_1 TO PUBLIC; CREATE INDEX ON t (v)",
+    "VACUUM ANALYZE t",
 )
+_REWRITTEN: Final = ("TRUNCATE t_1", "TRUNCATE t_30", "VACUUM FULL t_1")
 _TOLD: Final = (
     "ALTER TABLE t DETACH PARTITION t_2",
     "ALTER TABLE t ATTACH PARTITION t_2 FOR VALUES FROM (100) TO (200)",
@@ -137,7 +138,15 @@ def test_the_catalog_tells_partitions_that_came_with_rows_or_went_from_those_tha
             source.execute(statement)
             return have_changed(partitions_number(before), _partitions(source))
 
-        assert [statement for statement in _QUIET if changed(statement)] == []
+        def rewritten(statement: str) -> bool:
+            before = _partitions(source)
+            moved = changed(statement)
+            return moved or were_rewritten(files_number(before), _partitions(source))
+
+        first = files_number(_partitions(source))
+        assert [statement for statement in _QUIET if rewritten(statement)] == []
+        assert not were_rewritten(first, _partitions(source))
+        assert [statement for statement in _REWRITTEN if changed(statement) or not rewritten(statement)] == []
         assert [statement for statement in _TOLD if not changed(statement)] == []
 
 
@@ -247,4 +256,38 @@ def test_a_table_whose_partitions_came_or_went_is_named_until_it_is_refreshed(
     assert "it is a partition of public.t in the source now" in attached["public.own"]
     assert list(refreshed) == ["public.own"]
     assert "attached, detached or dropped" in gone["public.t"]
+    assert chain.stopped() == {}
+
+
+@pytest.mark.nightly
+def test_a_table_is_named_when_a_partition_was_emptied_and_not_when_all_of_it_was(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(*_TABLES)
+    chain.carry()
+    chain.write("CREATE TABLE t_3 PARTITION OF t FOR VALUES FROM (200) TO (300)", "INSERT INTO t VALUES (201, 'e')")
+    chain.carry()
+    chain.write("TRUNCATE t_3")
+    chain.carry()
+    stays, emptied = chain.rows("SELECT id FROM public.t ORDER BY id"), _notes(chain)
+    ask_for_snapshots(chain.spec, ["public.t"], SnapshotOptions(full_refresh=True))
+    chain.carry()
+    refreshed = _notes(chain)
+    _same(chain, "t")
+
+    chain.write("TRUNCATE t", "INSERT INTO t VALUES (5, 'f'), (205, 'g')")
+    chain.carry()
+    _same(chain, "t")
+    whole = _notes(chain)
+    chain.write("TRUNCATE t", "TRUNCATE t_1, t_2", "INSERT INTO t VALUES (6, 'h')")
+    chain.carry()
+    both = _notes(chain)
+    chain.write("TRUNCATE t", "INSERT INTO t VALUES (7, 'i')", "CREATE TABLE t_0 PARTITION OF t DEFAULT")
+    chain.carry()
+    _same(chain, "t")
+
+    assert stays == [(1,), (2,), (101,), (201,)]
+    assert "a partition of it was emptied (TRUNCATE)" in emptied["public.t"]
+    assert refreshed == whole == _notes(chain) == {}
+    assert "a partition of it was emptied (TRUNCATE)" in both["public.t"]
     assert chain.stopped() == {}

@@ -249,7 +249,8 @@ class TableSchema:
     `number` is the source's own for the table, as a column's. `published` is another one if the table left
     the log's publication and came back, or is published otherwise: 0 where that cannot be, or is not known.
     `publication_altered_by` is the transaction that had altered the publication last when the table's rows were read,
-    0 where nobody knows. `partitions` says which partitions it had then (core/postgres/partitions.py), 0 for none.
+    0 where nobody knows. `partitions` says which partitions it had then, and `partition_files` which
+    files these had (core/postgres/partitions.py), 0 for none.
     """
 
     table: TableId
@@ -261,6 +262,7 @@ class TableSchema:
     published: int = 0
     partitions: int = 0
     publication_altered_by: int = 0
+    partition_files: int = 0
 
     @property
     def image_columns(self) -> tuple[Column, ...]:

@@ -143,8 +143,9 @@ class PostgresCapture:
 
     def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""
-        _catalog(table_catalog).follow(table_catalog.announced_schema, table_catalog.with_number)
-        return RelationReplay(state, table_catalog, spec.pipeline.partitions_max)
+        registered = _catalog(table_catalog)
+        registered.follow(table_catalog.announced_schema, table_catalog.with_number)
+        return RelationReplay(state, table_catalog, registered, spec.pipeline.partitions_max)
 
     def stream(
         self,

@@ -36,14 +36,15 @@ class _Replayed:
 
     def __init__(self, home: Path) -> None:
         relations = PostgresRelations(PostgresServer("127.0.0.1", 9, "db", "user", "", {}), "publication")
-        self._catalog = TableCatalog("src", RegisteredCatalog(relations, "stop"), MemoryRegistry(), [], lambda _: True)
-        self._replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), self._catalog, 1)
+        registered = RegisteredCatalog(relations, "stop")
+        self._catalog = TableCatalog("src", registered, MemoryRegistry(), [], lambda _: True)
+        self._replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), self._catalog, registered, 1)
 
     def see(self, name: str, place: WalPosition, *, is_stopped: bool = True) -> StatementOutcome:
         """Let the log show a table of the number that they all have."""
         schema = TableSchema(TableId("public", name), _COLUMNS, ("id",), partial_rows=True, number=16400)
         stopped = _STOPPED if is_stopped else {}
-        outcome = self._replay.apply(TablesChanged((), schema, place, place, place.order, 0), stopped)
+        outcome = self._replay.apply(TablesChanged((), schema, place, place, place.order, 0, 7), stopped)
         for told in outcome.schema_changes:
             self._catalog.announce(replace(told, order=in_timeline(told.order, place.timeline)))
         return outcome

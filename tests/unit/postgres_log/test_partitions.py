@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from penstock.core.postgres.partitions import Partition, have_changed, partitions_number
+from penstock.core.postgres.partitions import (
+    Partition,
+    files_number,
+    have_changed,
+    partitions_number,
+    were_rewritten,
+)
 
 if TYPE_CHECKING:
     from random import Random
 
 _OIDS = st.integers(1, 2**32 - 1)
-_partitions = st.builds(Partition, _OIDS, st.integers(3, 2**32 - 1), st.booleans())
+_XIDS = st.integers(3, 2**32 - 1)
+_partitions = st.builds(Partition, _OIDS, _XIDS, st.booleans(), _OIDS, _XIDS)
 _tables = st.lists(_partitions, max_size=8, unique_by=lambda each: each.oid)
 
 
@@ -51,3 +58,44 @@ def test_one_that_went_is_a_change_and_so_is_one_that_went_and_came_back(
     assert have_changed(number, rest)
     back = replace(gone, attached_by=gone.attached_by + 1, is_made_as_one=False)
     assert have_changed(number, [*rest, back])
+
+
+@given(_tables, _partitions, st.randoms())
+def test_files_are_as_they_were_in_whatever_order_and_beside_partitions_that_are_made(
+    partitions: list[Partition], made: Partition, order: Random
+) -> None:
+    assume(all(each.oid < made.oid for each in partitions))
+    number = files_number(partitions)
+    order.shuffle(partitions)
+
+    assert 0 < number < 2**63
+    assert not were_rewritten(number, partitions)
+    assert not were_rewritten(number, [*partitions, replace(made, file=made.oid)])
+
+
+@given(_tables.filter(bool), _OIDS, st.data())
+def test_a_partition_with_another_file_is_told_whether_it_was_there_or_was_made_since(
+    partitions: list[Partition], file: int, data: st.DataObject
+) -> None:
+    emptied = data.draw(st.sampled_from(partitions))
+    assume(file not in {emptied.file, emptied.oid})
+    rest = [each for each in partitions if each != emptied]
+
+    assert were_rewritten(files_number(partitions), [*rest, replace(emptied, file=file)])
+    assume(all(each.oid < emptied.oid for each in rest))
+    assert were_rewritten(files_number(rest), [*rest, replace(emptied, file=file)])
+
+
+@given(_tables.filter(bool), _XIDS, st.data())
+def test_files_of_a_truncate_of_the_whole_table_are_known_but_of_those_that_somebody_altered_since(
+    partitions: list[Partition], xid: int, data: st.DataObject
+) -> None:
+    emptied = [replace(each, altered_by=xid) for each in partitions]
+    other = data.draw(st.sampled_from(emptied))
+    rest = [each for each in emptied if each != other]
+    altered, made = replace(other, altered_by=xid ^ 1, file=other.oid + 1), replace(other, altered_by=xid ^ 1)
+
+    assert not were_rewritten(files_number(emptied, xid), emptied)
+    assert were_rewritten(files_number([*rest, altered], xid), [*rest, altered])
+    made = replace(made, file=made.oid)
+    assert not were_rewritten(files_number([*rest, made], xid), [*rest, made])

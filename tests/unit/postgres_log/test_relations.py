@@ -52,7 +52,14 @@ def _known() -> TableSchema:
 
 
 def test_a_table_is_the_same_when_it_is_read_back_from_its_registered_schema() -> None:
-    known = replace(_known(), comment="the table", published=17, partitions=2**50, publication_altered_by=2**32 - 1)
+    known = replace(
+        _known(),
+        comment="the table",
+        published=17,
+        partitions=2**50,
+        publication_altered_by=2**32 - 1,
+        partition_files=2**51,
+    )
 
     assert read_back(value_schema(known)) == known
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.core.postgres.partitions import Partition, partitions_number
+from penstock.core.postgres.partitions import Partition, files_number, partitions_number
 from penstock.core.postgres.unlogged import unlogged_changes
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 
@@ -68,6 +68,18 @@ def test_a_table_whose_partitions_came_or_went_is_named_until_its_rows_are_read_
     assert "penstock snapshot FILE TABLE --full-refresh" in note()
     assert note(made, replace(made, oid=16600)) == ""
     assert unlogged_changes([_TABLE], [_TABLE], [_TABLE.table], {_TABLE.number: [attached]}) == {}
+
+
+def test_a_table_of_which_a_partition_was_emptied_is_named_until_its_rows_are_read_again() -> None:
+    made, own = (Partition(oid, 700, is_made_as_one=True, file=oid) for oid in (16500, 16501))
+    told = replace(_TABLE, partitions=partitions_number([made, own]), partition_files=files_number([made, own]))
+
+    def note(*partitions: Partition) -> str:
+        return unlogged_changes([told], [told], [told.table], {told.number: partitions}).get(told.table, "")
+
+    assert "a partition of it was emptied (TRUNCATE)" in note(made, replace(own, file=16600))
+    assert "penstock snapshot FILE TABLE --full-refresh" in note(made, replace(own, file=16600))
+    assert note(made, own) == ""
 
 
 def test_a_table_that_became_a_partition_is_named_with_its_root() -> None:

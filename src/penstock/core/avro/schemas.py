@@ -20,6 +20,7 @@ AFTER_LACKS: Final = "after_lacks"
 _NUMBER: Final = "penstock.number"
 _PUBLISHED: Final = "penstock.published"
 _PARTITIONS: Final = "penstock.partitions"
+_PARTITION_FILES: Final = "penstock.partition_files"
 _PUBLICATION_ALTERED_BY: Final = "penstock.publication_altered_by"
 _SOURCE_FIELDS: Sequence[tuple[str, JsonValue]] = (
     ("version", "string"),
@@ -86,6 +87,7 @@ def table_schema(value_schema_json: str) -> TableSchema:
         _number_of(row, _PUBLISHED),
         _number_of(row, _PARTITIONS),
         _number_of(row, _PUBLICATION_ALTERED_BY),
+        _number_of(row, _PARTITION_FILES),
     )
 
 
@@ -115,6 +117,7 @@ def _row_record(schema: TableSchema) -> JsonValue:
         **_number(schema.published, _PUBLISHED),
         **_number(schema.partitions, _PARTITIONS),
         **_number(schema.publication_altered_by, _PUBLICATION_ALTERED_BY),
+        **_number(schema.partition_files, _PARTITION_FILES),
         "fields": [_row_field(*each) for each in zip(schema.columns, schema.image_columns, strict=True)],
     }
 

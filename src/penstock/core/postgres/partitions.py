@@ -1,28 +1,41 @@
-"""Which partitions a table has, as a number that tells whether some were attached or taken away since.
+"""Which partitions a table has, as numbers that tell whether some came, went or were emptied since.
 
-ATTACH, DETACH and DROP of a partition are not in the log, though rows come and go with it.
+ATTACH, DETACH, DROP and TRUNCATE of a partition are not in the log, though rows come and go with them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
 _HASH_BITS: Final = 31
 """With an OID above them, they fit a signed number of 64 bits."""
+_UNKNOWN_FILE: Final = -1
+"""No partition has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition by its OID, at whatever level: the transaction that made it one, and whether that made the table."""
+    """A partition by its OID, at whatever level: the transaction that made it one, and whether that made the table.
+
+    `file` is that of its rows, 0 where it has none of its own: first its OID, and another one whenever it is emptied or
+    written anew. `altered_by` is the transaction that wrote its row of pg_class last.
+    """
 
     oid: int
     attached_by: int
     is_made_as_one: bool
+    file: int = 0
+    altered_by: int = 0
+
+    @property
+    def has_first_file(self) -> bool:
+        """Whether it never was emptied or written anew."""
+        return self.file in {0, self.oid}
 
 
 def partitions_number(partitions: Collection[Partition]) -> int:
@@ -38,7 +51,33 @@ def have_changed(number: int, partitions: Collection[Partition]) -> bool:
     return _number(number >> _HASH_BITS, partitions) != number
 
 
+def files_number(partitions: Collection[Partition], emptied_by: int | None = None) -> int:
+    """Return the number of the files of a table's partitions, above 0.
+
+    `emptied_by` is the transaction of a TRUNCATE of the whole table, which the log has. The catalog may be newer. The
+    file of a partition that nobody altered since is that of this TRUNCATE; another one may have been emptied once more,
+    so its file counts as unknown, from which every file differs.
+    """
+    known = [
+        each if emptied_by in {None, each.altered_by} or each.has_first_file else replace(each, file=_UNKNOWN_FILE)
+        for each in partitions
+    ]
+    return _files_number(max((each.oid for each in known), default=0), known)
+
+
+def were_rewritten(number: int, partitions: Collection[Partition]) -> bool:
+    """Whether some were emptied, or written anew, since `number` was that of the files; those made since, too."""
+    return _files_number(number >> _HASH_BITS, partitions) != number
+
+
 def _number(newest: int, partitions: Collection[Partition]) -> int:
-    counted = sorted((p.oid, p.attached_by) for p in partitions if p.oid <= newest or not p.is_made_as_one)
-    digest = hashlib.blake2b(repr(counted).encode(), digest_size=8).digest()
+    return _packed(newest, ((p.oid, p.attached_by) for p in partitions if p.oid <= newest or not p.is_made_as_one))
+
+
+def _files_number(newest: int, partitions: Collection[Partition]) -> int:
+    return _packed(newest, ((p.oid, p.file) for p in partitions if p.oid <= newest or not p.has_first_file))
+
+
+def _packed(newest: int, counted: Iterable[tuple[int, int]]) -> int:
+    digest = hashlib.blake2b(repr(sorted(counted)).encode(), digest_size=8).digest()
     return newest << _HASH_BITS | (int.from_bytes(digest, "big") % ((1 << _HASH_BITS) - 1) + 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.postgres.bad_values import BadValueError
 from penstock.core.postgres.catalog import CatalogColumn
-from penstock.core.postgres.partitions import partitions_number
+from penstock.core.postgres.partitions import files_number, partitions_number
 from penstock.core.postgres.types import column_type, declaration, find_type
 from penstock.core.postgres.values import value_reader
 from penstock.core.tables import BytesType, Column, IntegerType, PrintedType, TableId, TableSchema, TimestampType
@@ -74,6 +74,7 @@ def table_schema(
         published=_published(catalog, known),
         partitions=_partitions(catalog, known),
         publication_altered_by=_publication_altered_by(catalog, known),
+        partition_files=_partition_files(catalog, known),
     )
 
 
@@ -91,6 +92,13 @@ def _partitions(catalog: CatalogTable | None, known: TableSchema | None) -> int:
     if known is not None and known.partitions:
         return known.partitions
     return 0 if catalog is None or catalog.partitions is None else partitions_number(catalog.partitions)
+
+
+def _partition_files(catalog: CatalogTable | None, known: TableSchema | None) -> int:
+    """Return the number of the files of those partitions: as them."""
+    if known is not None and known.partition_files:
+        return known.partition_files
+    return 0 if catalog is None or catalog.partitions is None else files_number(catalog.partitions)
 
 
 def _publication_altered_by(catalog: CatalogTable | None, known: TableSchema | None) -> int:

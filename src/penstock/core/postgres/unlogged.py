@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import FULL_REFRESH, READ_AGAIN
 from penstock.core.postgres.evolution import CAME_BACK, came_back
-from penstock.core.postgres.partitions import have_changed
+from penstock.core.postgres.partitions import have_changed, were_rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Mapping
@@ -21,6 +21,11 @@ _PUBLICATION_ALTERED: Final = (
 _PARTITIONS_CHANGED: Final = (
     "a partition of it was attached, detached or dropped since its rows were read, which is not in the log: targets "
     "lack the rows that came with it, or keep those that went"
+)
+
+_PARTITION_REWRITTEN: Final = (
+    "a partition of it was emptied (TRUNCATE) or written anew (VACUUM FULL, CLUSTER, ALTER) since its rows were read. "
+    "TRUNCATE of a partition is not in the log: targets keep the rows that it had. If it was none, let this be"
 )
 
 
@@ -49,11 +54,11 @@ def unlogged_changes(
 
 
 def _moved(told: TableSchema, partitions: Collection[Partition]) -> str:
-    return (
-        f"{_PARTITIONS_CHANGED}. {FULL_REFRESH}"
-        if told.partitions and have_changed(told.partitions, partitions)
-        else ""
-    )
+    if told.partitions and have_changed(told.partitions, partitions):
+        return f"{_PARTITIONS_CHANGED}. {FULL_REFRESH}"
+    if told.partition_files and were_rewritten(told.partition_files, partitions):
+        return f"{_PARTITION_REWRITTEN}. {FULL_REFRESH}"
+    return ""
 
 
 def _altered(told: TableSchema, now: TableSchema | None) -> str:

@@ -57,9 +57,10 @@ SELECT i.indrelid::bigint, i.indisprimary, i.indisreplident,
 """
 # A table's system columns are written with it, and never again; a row of pg_inherits is by the table's own ATTACH.
 _PARTITIONS: Final = """
-SELECT c.oid::bigint, i.inhrelid::bigint, i.xmin::text::bigint, i.xmin = a.xmin
+SELECT c.oid::bigint, i.inhrelid::bigint, i.xmin::text::bigint, i.xmin = a.xmin,
+       child.relfilenode::bigint, child.xmin::text::bigint
   FROM pg_class c CROSS JOIN LATERAL pg_partition_tree(c.oid) p JOIN pg_inherits i ON i.inhrelid = p.relid
-  JOIN pg_attribute a ON a.attrelid = i.inhrelid AND a.attname = 'tableoid'
+  JOIN pg_attribute a ON a.attrelid = i.inhrelid AND a.attname = 'tableoid' JOIN pg_class child ON child.oid = p.relid
  WHERE c.oid = ANY(%s::oid[]) AND p.level > 0
 """
 _TYPES: Final = """

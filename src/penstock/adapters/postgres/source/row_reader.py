@@ -53,7 +53,7 @@ _KEYS_AT_ONCE: Final = 500
 _BEHIND_SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 0.02
 _QUERY_SECONDS: Final = 600
-_BESIDE_COLUMNS: Final = ("published", "partitions", "publication_altered_by")
+_BESIDE_COLUMNS: Final = ("published", "partitions", "publication_altered_by", "partition_files")
 """What an earlier release did not ask the catalog for, and is no news of the table's columns."""
 _SESSION: Final = (f"SET statement_timeout = '{_QUERY_SECONDS}s'", "SET synchronous_commit = local")
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TablesChanged:
-    """In place of a statement: tables were emptied, or one has the shape `after` for the rows that follow.
+    """In place of a statement: the transaction `xid` emptied tables, or one has the shape `after` for what follows.
 
     See core/log_items.LoggedStatement.
     """
@@ -49,6 +49,7 @@ class TablesChanged:
     end: WalPosition
     order: Order
     timestamp_ms: int
+    xid: int
 
     def ending_at(self, end: Position) -> Self:
         """See LoggedStatement."""
@@ -174,7 +175,8 @@ class PostgresReading:
         transaction: Transaction,
     ) -> StatementRead:
         self._reached = end
-        return StatementRead(begin, TablesChanged(relations, after, begin, end, begin.order, transaction.timestamp_ms))
+        stamp = transaction.timestamp_ms, transaction.xid
+        return StatementRead(begin, TablesChanged(relations, after, begin, end, begin.order, *stamp))
 
     def _inside(self, transaction: Transaction, number: int) -> WalPosition:
         return replace(self._reached, lsn=transaction.lsn, rows_from=number)

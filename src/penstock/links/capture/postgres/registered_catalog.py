@@ -7,9 +7,11 @@ is a statement to the capture, so that between two statements the two agree.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.postgres.partitions import files_number
 from penstock.core.postgres.relations import table_schema
 from penstock.core.tables import TableId
 
@@ -76,6 +78,13 @@ class RegisteredCatalog:
         known = self._announced(TableId(relation.schema, relation.name))
         known = known if known is not None and known.number == relation.oid else None
         return table_schema(relation, self._relations.table(relation.oid), self.types(relation), known, self._special)
+
+    def emptied(self, table: TableSchema, emptied_by: int) -> TableSchema:
+        """Return a table that was announced as it is behind a TRUNCATE of all of it by that transaction."""
+        found = self._relations.table(table.number) if table.partition_files else None
+        if found is None or found.partitions is None:
+            return table
+        return replace(table, partition_files=files_number(found.partitions, emptied_by))
 
     def saw_commits(self, xids: Iterable[int]) -> None:
         """Take note of transactions that the log has told of."""

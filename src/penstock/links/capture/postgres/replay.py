@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableSchema
     from penstock.links.capture.postgres.log_reading import TablesChanged
+    from penstock.links.capture.postgres.registered_catalog import RegisteredCatalog
     from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.state import State
 
@@ -29,10 +30,13 @@ if TYPE_CHECKING:
 class RelationReplay:
     """See ports/replay.Replay. There is nothing to replay on: the log itself says what tables look like."""
 
-    def __init__(self, state: State, table_catalog: TableCatalog, partitions: int) -> None:
-        """Serve the capture whose tables are in `table_catalog`; topics it makes have `partitions`."""
+    def __init__(
+        self, state: State, table_catalog: TableCatalog, registered: RegisteredCatalog, partitions: int
+    ) -> None:
+        """Serve the capture whose tables are in both; topics that it makes have `partitions`."""
         self._state = state
         self._table_catalog = table_catalog
+        self._registered = registered
         self._partitions = partitions
 
     def take_over(self) -> None:
@@ -85,7 +89,15 @@ class RelationReplay:
     def _truncated(self, changed: TablesChanged, stopped: Collection[str]) -> tuple[SchemaChange, ...]:
         tables = [TableId(relation.schema, relation.name) for relation in changed.relations]
         known = [self._table_catalog.schema_change(table) for table in tables if str(table) not in stopped]
-        return tuple(_told(changed, each, SchemaChangeKind.TRUNCATE) for each in known if each is not None)
+        return tuple(self._emptied(changed, each) for each in known if each is not None)
+
+    def _emptied(self, changed: TablesChanged, last: SchemaChange) -> SchemaChange:
+        """Announce that a table has no rows; the partitions of one that has any have other files from there on."""
+        before = self._table_catalog.announced_schema(last.table)
+        after = None if before is None else self._registered.emptied(before, changed.xid)
+        if after is None or after == before:
+            return _told(changed, last, SchemaChangeKind.TRUNCATE)
+        return self._announce(changed, after, SchemaChangeKind.TRUNCATE)
 
     def _follow(self, changed: TablesChanged, after: TableSchema, stopped: Collection[str]) -> tuple[SchemaChange, ...]:
         """Announce a table's new shape. Raises TableStoppedError where its rows are not known."""
