@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.errors import PenstockError
 from penstock.core.snapshots import Method
 from penstock.faults.joined import await_micro_batch, lose_states
+from penstock.faults.kept_wal import await_drained, fill_log
 from penstock.faults.snapshots import begin_snapshot, end_snapshot, is_under_way
 from penstock.faults.world import SESSION_SECONDS, World
 from penstock.wiring.crash_points import crash_points
@@ -82,6 +83,8 @@ def all_faults(broken: BrokenPipeline, *, with_full_disk: bool) -> Sequence[Faul
         ),
     ]
     faults += [Fault(f"{name} in a snapshot", partial(_in_snapshot, run)) for name, run in _IN_SNAPSHOT]
+    if source.has_slot:
+        faults.append(Fault("the WAL that the slot may keep is nearly full", _fill_log))
     if with_full_disk:
         faults.append(Fault("the disk of the state database is full", _fill_disk))
     if broken.has_join:
@@ -241,6 +244,14 @@ def _fill_disk(scene: Scene) -> bool:
         time.sleep(scene.random.uniform(2, 5))
     finally:
         filler.unlink(missing_ok=True)
+    return True
+
+
+def _fill_log(scene: Scene) -> bool:
+    with _healed(scene, "source"):
+        scene.world.proxies["source"].refuse()
+        fill_log(scene.world)
+    await_drained(scene.world)
     return True
 
 

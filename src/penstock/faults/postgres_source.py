@@ -10,6 +10,7 @@ import psycopg
 from penstock.adapters.postgres.connection import PostgresServer
 from penstock.dev import postgres
 from penstock.embedded.ports import LOOPBACK
+from penstock.faults.kept_wal import KEPT_SETTINGS
 from penstock.faults.sources import CONNECT_SECONDS, READ_SECONDS
 from penstock.faults.workload import CREATE_TABLES, SCHEMA
 
@@ -28,12 +29,13 @@ class PostgresSource:
     password: str = postgres.PASSWORD
     password_env: str = "FAULTS_POSTGRES_PASSWORD"  # noqa: S105 - the variable's name
     has_tracker: bool = False
+    has_slot: bool = True
     unreached: tuple[str, ...] = ("tracker.", "statement.dumped", "statement.applied")
     refused: type[Exception] = psycopg.Error
 
     def start(self, folder: Path) -> Server:
         """See FaultSource."""
-        return postgres.start_postgres(folder)
+        return postgres.start_postgres(folder, settings=KEPT_SETTINGS)
 
     def create(self, port: int) -> None:
         """See FaultSource."""

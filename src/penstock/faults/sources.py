@@ -26,13 +26,15 @@ READ_SECONDS: Final = 30
 class FaultSource(Protocol):
     """A kind of source; the workload's tables are in `schema`.
 
-    A capture of it does not come by the crash points whose names begin with `unreached`.
+    A capture of it does not come by the crash points whose names begin with `unreached`. `has_slot`: the server keeps
+    its log for one reader, and no more than it may.
     """
 
     schema: str
     password: str
     password_env: str
     has_tracker: bool
+    has_slot: bool
     unreached: tuple[str, ...]
     refused: type[Exception]
 
@@ -63,6 +65,7 @@ class MariadbSource:
     password: str = mariadb.PASSWORD
     password_env: str = "FAULTS_MARIADB_PASSWORD"  # noqa: S105 - the variable's name
     has_tracker: bool = True
+    has_slot: bool = False
     unreached: tuple[str, ...] = ()
     refused: type[Exception] = pymysql.err.MySQLError
 

@@ -80,7 +80,11 @@ class World:
     @property
     def schematizer(self) -> str:
         """The Schematizer's URL, not behind its proxy."""
-        return f"http://{LOOPBACK}:{self._port('schematizer')}"
+        return f"http://{LOOPBACK}:{self.port('schematizer')}"
+
+    def port(self, part: str) -> int:
+        """Where a server listens, past its proxy."""
+        return int((self.home / part / "port").read_text())
 
     def kill(self, part: str) -> None:
         """End a server as kill -9 would."""
@@ -92,7 +96,7 @@ class World:
 
     def connect(self, part: str = "source") -> SourceConnection:
         """A connection to a source past its proxy, without autocommit."""
-        return self.sources[part].connect(self._port(part))
+        return self.sources[part].connect(self.port(part))
 
     def execute(self, statement: str) -> None:
         """Run a statement on the first source."""
@@ -107,11 +111,11 @@ class World:
         try:
             differing = self.joined.count_differing(self.connect(), warehouse, where) if self.joined else 0
             for part, source in self.sources.items():
-                server = source.server(self._port(part))
+                server = source.server(self.port(part))
                 compared = compare_all(server, lambda sql: query(warehouse, where, sql).rows, source.schema)
                 differing += sum(table.differences for table in compared)
                 if self.second_target:
-                    port = self._port(SECOND_TARGET)
+                    port = self.port(SECOND_TARGET)
                     differing += self.second_target.count_differing(self.connect(part), port, source.schema)
         except PenstockError:
             return None
@@ -127,7 +131,7 @@ class World:
         for part in self.broken.parts:
             self.restart(part)
         for part, source in self.sources.items():
-            source.create(self._port(part))
+            source.create(self.port(part))
             os.environ[source.password_env] = source.password
         if self.second_target:
             os.environ[self.second_target.password_env] = self.second_target.password
@@ -150,9 +154,6 @@ class World:
     def _stop_servers(self) -> None:
         for server in self._servers.values():
             server.kill()
-
-    def _port(self, part: str) -> int:
-        return int((self.home / part / "port").read_text())
 
     def _start(self, part: str) -> Server:
         folder = self.home / part

@@ -67,6 +67,18 @@ def test_a_snapshot_comes_whole_while_something_breaks(tmp_path: Path, source: s
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
+def test_the_log_of_a_slot_that_is_nearly_full_is_told_of_and_drains(tmp_path: Path) -> None:
+    said: list[str] = []
+    faults = ("the WAL that the slot may keep is nearly full",)
+    with World(tmp_path / "world", BrokenPipeline(fault_source("postgres"))) as world:
+        trials = run_suite(world, 1, range(2), said.append, faults)
+
+    assert len(trials) == 2
+    assert [trial for trial in trials if not trial.is_clean] == [], said
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
 def test_two_sources_come_whole_into_two_targets_whichever_of_them_ends(tmp_path: Path) -> None:
     said: list[str] = []
     faults = ("kill -9 of the second source", "kill -9 of the PostgreSQL target", "kill -9 of the leader, all of it")

@@ -17,3 +17,10 @@ def test_processes_crash_where_the_workload_leads_and_nowhere_else(is_double: bo
 
     families = {name.removeprefix("crash at ").partition(".")[0] for name in names if name.startswith("crash at ")}
     assert families == {"load", "objects", "publish", "publisher", "snapshot", "statement"}
+
+
+@pytest.mark.parametrize(("kind", "has_slot"), [("mysql", False), ("postgres", True)])
+def test_the_log_of_a_source_fills_up_where_its_server_keeps_it_for_us_alone(kind: str, *, has_slot: bool) -> None:
+    names = {fault.name for fault in all_faults(BrokenPipeline(fault_source(kind)), with_full_disk=False)}
+
+    assert ("the WAL that the slot may keep is nearly full" in names) == has_slot
