@@ -13,8 +13,6 @@ from penstock.wiring.source_status import ask_source
 if TYPE_CHECKING:
     from penstock.faults.world import World
 
-KEPT_SETTINGS: Final = {"max_slot_wal_keep_size": "64MB", "max_wal_size": "8GB", "checkpoint_timeout": "1d"}
-"""Four files of the log. What is over them goes with a checkpoint, and none comes by itself: the slot is not lost."""
 _FILL_SECONDS: Final = 60.0
 _DRAIN_SECONDS: Final = 180.0
 _POLL_SECONDS: Final = 0.5

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
 from penstock.adapters.postgres.connection import PostgresServer
 from penstock.dev import postgres
 from penstock.embedded.ports import LOOPBACK
-from penstock.faults.kept_wal import KEPT_SETTINGS
 from penstock.faults.sources import CONNECT_SECONDS, READ_SECONDS
 from penstock.faults.workload import CREATE_TABLES, SCHEMA
 
@@ -20,6 +19,10 @@ if TYPE_CHECKING:
 
     from penstock.demo.sources.database import SourceConnection, SourceServer
     from penstock.embedded.server import Server
+
+_SETTINGS: Final = {"max_slot_wal_keep_size": "64MB", "max_wal_size": "8GB", "checkpoint_timeout": "1d"}
+"""Of the log the slot may keep four files. What is over them goes with a checkpoint, and none comes by itself: the slot
+is not lost."""
 
 
 class PostgresSource:
@@ -35,7 +38,7 @@ class PostgresSource:
 
     def start(self, folder: Path) -> Server:
         """See FaultSource."""
-        return postgres.start_postgres(folder, settings=KEPT_SETTINGS)
+        return postgres.start_postgres(folder, settings=_SETTINGS)
 
     def create(self, port: int) -> None:
         """See FaultSource."""
