@@ -34,11 +34,10 @@ def table_schema(
 ) -> TableSchema:
     """Return the table that `relation` describes.
 
-    The log says what columns and types there are, and what the replica identity is.
-    It does not say which column is which after a rename, the order of a key, defaults
-    and comments: these are the catalog's, which may be newer (`catalog` is None for a
-    table that is gone), or `known`, what the table was before. Columns outside the
-    key may be NULL, as nobody knows what was NOT NULL then.
+    The log says what columns and types there are, and what the replica identity is. It does not say which column is
+    which after a rename, the order of a key, defaults and comments: these are the catalog's, which may be newer
+    (`catalog` is None for a table that is gone), or `known`, what the table was before. Columns outside the key may be
+    NULL, as nobody knows what was NOT NULL then.
     """
     key = _key(relation, catalog, known)
     listed = _catalog_columns(relation, catalog, known)
