@@ -221,6 +221,12 @@ class Place:
         told = replace(told, path=key, size_bytes=len(file.content), crc32=zlib.crc32(file.content))
         return replace(told, end_offset=start + len(changes), rows=len(changes))
 
+    def moved_into_message(self, batch: Batch) -> Batch:
+        """The batch as it comes from Kafka with its file in it; there is none in the store any more."""
+        told = replace(batch, content=self.objects.get(batch.path))
+        self.objects.delete([batch.path])
+        return Batch.from_json(told.to_json())
+
 
 def write_batch(
     place: Place, table: TableSchema, schema_id: int, start: int, rows: Sequence[tuple[object, ...]]

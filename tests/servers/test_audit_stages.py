@@ -69,6 +69,9 @@ def test_rows_that_are_wrong_in_one_place_are_named_with_that_place_and_their_ne
 
 
 def test_a_file_that_was_replaced_is_named_where_the_topic_is_right(chain: Chain) -> None:
+    chain.file.write_text(chain.file.read_text() + "objects: {inline_bytes_max: 0}\n")
+    chain.write("UPDATE orders SET customer = 'change7' WHERE id = 7")
+    chain.carry()
     store = open_object_store(chain.spec)
     first, *_ = [key for key in store.list("") if "orders" in key]
     content = store.get(first)

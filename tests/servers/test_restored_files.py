@@ -41,7 +41,7 @@ def files(chain: Chain) -> dict[Path, bytes]:
 
 @pytest.mark.parametrize("format_", ["parquet", pytest.param("csv", marks=pytest.mark.nightly)])
 def test_files_that_are_gone_or_empty_are_written_again_and_loaded(chain: Chain, format_: str) -> None:
-    chain.file.write_text(chain.file.read_text() + f"objects: {{format: {format_}}}\n")
+    chain.file.write_text(chain.file.read_text() + f"objects: {{format: {format_}, inline_bytes_max: 0}}\n")
     before = files(chain)
     chain.write_objects()
     written = {file: content for file, content in files(chain).items() if file not in before}

@@ -14,6 +14,7 @@ from tests.servers.kinds import on_every_target, on_targets
 from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, TOPIC, rows_in, schema_change
 
 from penstock.core.errors import PositionError, TableStoppedError
+from penstock.core.file_formats import IN_MESSAGE
 from penstock.core.tables import Column, TableId, TimestampType
 
 if TYPE_CHECKING:
@@ -33,6 +34,24 @@ def test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine(place
     assert loaded.rows == 8
     assert abs(loaded.committed_at_ms - time.time() * 1000) < 60_000
     assert sink.positions(TABLE) == {(TOPIC, 0): 8}
+
+
+@on_every_target
+def test_files_in_messages_are_loaded_among_those_of_the_store(place: Place) -> None:
+    sink = place.open()
+    batches = [
+        place.batch(0, [("c", "a", 1), ("c", "b", 1)]),
+        place.moved_into_message(place.batch(2, [("u", "a", 2), ("d", "b", 1)])),
+        place.batch(4, [("c", "c", 3)]),
+        place.moved_into_message(place.batch(5, [("u", "c", None)], format_=IN_MESSAGE)),
+    ]
+
+    first = sink.load(TABLE, batches[:3], SCHEMAS)
+    last = sink.load(TABLE, batches, SCHEMAS)
+
+    assert (first.rows, last.rows) == (5, 1)
+    assert rows_in(sink) == [("a", 2), ("c", None)]
+    assert sink.positions(TABLE) == {(TOPIC, 0): 6}
 
 
 @on_every_target

@@ -169,9 +169,15 @@ def test_a_table_that_is_renamed_with_a_paused_one_waits_for_it_and_goes_on_with
 REFUSED = [("c", "b", 2), ("c", "bad", 1), ("c", "d", 4)]
 
 
-def test_a_skip_passes_over_the_one_change_that_is_refused_and_keeps_it_with_its_reason(link: Link) -> None:
+@pytest.mark.parametrize("is_inline", [False, True], ids=["in the store", "in its message"])
+def test_a_skip_passes_over_the_one_change_that_is_refused_and_keeps_it_with_its_reason(
+    link: Link,
+    is_inline: bool,  # noqa: FBT001
+) -> None:
     link.place.do(UNIQUE)
-    link.load(batch(link, NEW, 1, *REFUSED), batch(link, SHADOW, 1, ("u", "a", 2)))
+    refused = batch(link, NEW, 1, *REFUSED)
+    refused = link.place.moved_into_message(refused) if is_inline else refused
+    link.load(refused, batch(link, SHADOW, 1, ("u", "a", 2)))
     link.load(batch(link, NEW, 4, ("c", "e", 5)))
     before = (set(link.stopped()), link.rows(NEW))
 

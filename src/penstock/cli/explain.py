@@ -166,6 +166,8 @@ def _explain_files(objects: ObjectsSpec) -> Iterator[str]:
         yield f"               as CSV, compressed with {objects.compression}"
     if objects.batch_seconds:
         yield f"               a file is closed {objects.batch_seconds:g} s after its first change came, at the latest"
+    if objects.inline_bytes_max is not None:
+        yield f"               files of up to {objects.inline_bytes_max:,} bytes are in their batch messages"
 
 
 def _state_place(spec: PipelineSpec) -> str:

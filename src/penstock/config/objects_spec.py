@@ -12,6 +12,7 @@ from penstock.config.spec import Spec, Text
 from penstock.core.file_formats import Compression, FormatName  # noqa: TC001 - pydantic reads them from annotations
 
 _HOURS_MAX: Final = 876_000
+_INLINE_BYTES_MAX: Final = 1_024
 
 
 def _read_hours(said: object) -> float:
@@ -38,6 +39,10 @@ class ObjectsSpec(Spec):
     target has loaded are deleted `keep_hours` after they were written, but for those
     of tables that no snapshot brings back; by default after a week, or never where brokers
     cannot do transactions.
+
+    A file of up to `inline_bytes_max` is in its batch message, and not in the store; by
+    default up to 1,024 bytes, and none where `keep_hours` is given: programs that read
+    files may rely on it.
     """
 
     url: ObjectsUrl | None = None
@@ -49,3 +54,11 @@ class ObjectsSpec(Spec):
     batch_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=512)] = 64
     batch_seconds: Annotated[float, Field(strict=True, ge=0, le=86_400)] = 0.0
     keep_hours: Annotated[float, BeforeValidator(_read_hours)] | None = None
+    inline_bytes_max: Annotated[int, Field(strict=True, ge=0, le=65_536)] | None = None
+
+    @property
+    def inlined_bytes_max(self) -> int:
+        """Up to which size a file is in its batch message; 0 for none."""
+        if self.inline_bytes_max is not None:
+            return self.inline_bytes_max
+        return _INLINE_BYTES_MAX if self.keep_hours is None else 0

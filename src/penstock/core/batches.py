@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,7 +21,9 @@ BatchMessages: TypeAlias = "Sequence[tuple[int, bytes]]"
 ReadBatches: TypeAlias = "Callable[[int, int], Iterable[BatchMessages]]"
 """Reads the batch topic from one offset to before another."""
 
-_VERSION = 3
+_VERSION = 4
+_WITHOUT_CONTENT = 3
+"""The version of messages without `content`: releases that do not know it read these."""
 _TOPIC = "the batch topic"
 
 
@@ -46,6 +49,9 @@ class Batch:
     CSV is to be read; `size_bytes` and `crc32` (of all of its bytes, as zlib counts
     it) tell a file that was damaged. `written_at_ms` is when it was written, by the
     clock of whoever did. Messages of older versions have none of these three.
+
+    A small file may be in the message itself, as `content`. Then none is in the object
+    store, and `path` is only its name.
     """
 
     source: str
@@ -72,6 +78,12 @@ class Batch:
     written_at_ms: int = 0
     begins_for: str = ""
     ends_for: str = ""
+    content: bytes | None = None
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it has a file in the object store."""
+        return bool(self.path) and self.content is None
 
     def seen_by(self, link: str) -> Batch:
         """What it says to `link`: that the table begins, or what it says to everybody."""
@@ -80,12 +92,15 @@ class Batch:
 
     def to_json(self) -> bytes:
         """The message as it stands in the batch topic."""
-        fields = {"version": _VERSION, **asdict(self), "table": str(self.table)}
+        fields = {"version": _WITHOUT_CONTENT, **asdict(self), "table": str(self.table)}
+        del fields["content"]
+        if self.content is not None:
+            fields |= {"version": _VERSION, "content": base64.b64encode(self.content).decode()}
         return json.dumps(without_links(fields)).encode()
 
     @classmethod
     def from_json(cls, message: bytes) -> Batch:
-        """Read a message of the batch topic, of versions 1 and 2 too; ValueError for a version we do not know."""
+        """Read a message of the batch topic, of older versions too; ValueError for a version we do not know."""
         fields = json.loads(message)
         version = fields.pop("version", None)
         if version not in range(1, _VERSION + 1):
@@ -99,6 +114,8 @@ class Batch:
         fields["column_renames"] = tuple((old, new) for old, new in fields.get("column_renames", ()))
         dialect = fields.get("dialect")
         fields["dialect"] = None if dialect is None else CsvDialect.from_mapping(dialect)
+        if "content" in fields:
+            fields["content"] = base64.b64decode(fields["content"], validate=True)
         return cls(**fields)
 
 

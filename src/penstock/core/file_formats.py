@@ -40,6 +40,8 @@ class FileFormat:
 
 
 PARQUET = FileFormat()
+IN_MESSAGE = FileFormat("csv")
+"""What a batch message carries itself: a Parquet file of one row has 2 KB, and takes three times as long."""
 
 
 @dataclass(frozen=True, slots=True)

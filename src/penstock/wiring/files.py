@@ -47,7 +47,8 @@ def file_rules(spec: PipelineSpec) -> FileRules:
     """How files are written."""
     objects = spec.objects
     format_ = FileFormat(objects.format, objects.compression)
-    return FileRules(format_, objects.batch_rows_max, objects.batch_mebibytes_max << 20)
+    bytes_max = objects.batch_mebibytes_max << 20
+    return FileRules(format_, objects.batch_rows_max, bytes_max, objects.inlined_bytes_max)
 
 
 def batch_closing(spec: PipelineSpec) -> BatchClosing:

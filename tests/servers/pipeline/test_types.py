@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from tests.servers.pipeline.type_values import MARIADB, MYSQL
 from tests.servers.pipeline.typed_tables import TypedTables, ask, run
 
@@ -40,6 +41,9 @@ def test_dates_that_no_calendar_has_arrive_as_null_if_wanted_and_a_decimal_too_w
     make_case: Callable[..., PipelineCase],
 ) -> None:
     case = make_case(zero_dates="to_null")
+    config = yaml.safe_load(case.file.read_text())
+    config["objects"] = {"inline_bytes_max": 0}
+    case.file.write_text(yaml.safe_dump(config))
     run(case, iter([
         "CREATE TABLE visits (id INT PRIMARY KEY, d DATE NOT NULL, t DATETIME(6), s TIMESTAMP(6) NULL)",
         f"INSERT INTO visits VALUES {', '.join(_ZEROS)}",

@@ -22,6 +22,7 @@ from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import SinkError
 from penstock.core.file_formats import PARQUET, FileFormat, parse_batch_file
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
+from penstock.links.batch_files import read_content
 from penstock.links.objects.plan import ObjectsPlanner
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.record import ObjectsRecord
@@ -118,6 +119,38 @@ def test_a_file_is_closed_by_its_rows_and_by_a_new_schema_and_its_message_tells_
     assert [row["name"] for row in rows] == list("abcdef")
     assert [row["__penstock_op"] for row in rows] == ["c"] * 6
     assert [row["__penstock_offset"] for row in rows] == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_small_file_is_in_its_message_and_a_larger_one_in_the_store(
+    topics: MemoryTopics, publisher: MemoryPublisher, objects: Objects, format_: FileFormat
+) -> None:
+    topics.announce(0, "t")
+    create(topics, 1, "a", "b")
+    create(topics, 2, *(f"{number**9}" for number in range(40)))
+    create(topics, 1, "c")
+
+    BatchPublisher(publisher, "batches", 1).publish(*write(topics, objects, FileRules(format_, inline_bytes_max=200)))
+
+    batches = told(publisher)
+    assert [(b.rows, b.content is None, b.is_stored) for b in batches] == [
+        (2, False, False), (40, True, True), (1, False, False)
+    ]  # fmt: skip
+    assert objects.list("shop") == [batches[1].path]
+    assert batches[1].format == format_.name
+    read = [parse_batch_file(SCHEMAS[b.schema_id], b, read_content(objects, b)).to_pylist() for b in batches]
+    assert [row["name"] for rows in read for row in rows] == ["a", "b", *(f"{n**9}" for n in range(40)), "c"]
+
+
+def test_a_file_of_just_the_largest_size_is_in_its_message(topics: MemoryTopics, objects: Objects) -> None:
+    topics.announce(0, "t")
+    create(topics, 1, *(f"{number**9}" for number in range(40)))
+    (measured,) = write(topics, objects, FileRules(FileFormat("csv")))[1][0].batches
+
+    rules = [FileRules(inline_bytes_max=measured.size_bytes + more) for more in (-1, 0)]
+    written = [write(topics, objects, each)[1][0].batches for each in rules]
+
+    assert [[batch.is_stored for batch in batches] for batches in written] == [[True], [False]]
 
 
 def test_a_file_is_closed_by_its_bytes_and_the_next_goes_on_behind_it(

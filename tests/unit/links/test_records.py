@@ -130,6 +130,7 @@ def test_a_schema_change_survives_kafka(schema_change: SchemaChange) -> None:
         file=names,
         moves=moves,
         column_renames=column_renames,
+        content=st.none() | st.binary(max_size=40),
     )
 )
 def test_a_batch_message_survives_kafka(batch: Batch) -> None:
@@ -143,7 +144,7 @@ BATCH = Batch(
 )
 
 
-@pytest.mark.parametrize(("message", "newest"), [(SCHEMA_CHANGE, 2), (BATCH, 3)])
+@pytest.mark.parametrize(("message", "newest"), [(SCHEMA_CHANGE, 2), (BATCH, 4)])
 def test_messages_of_the_release_before_are_schemas_and_those_of_a_later_one_are_refused(
     message: SchemaChange | Batch, newest: int
 ) -> None:
@@ -157,6 +158,13 @@ def test_messages_of_the_release_before_are_schemas_and_those_of_a_later_one_are
     assert read == replace(message, kind=SchemaChangeKind.SCHEMA, file="")
     with pytest.raises(ValueError, match=f"version {newest + 1}; this release reads versions 1 to {newest}"):
         type(message).from_json(newer)
+
+
+def test_releases_that_know_no_files_in_messages_read_all_others_and_refuse_these() -> None:
+    told = [json.loads(replace(BATCH, content=content).to_json()) for content in (None, b"\xff")]
+
+    assert [fields["version"] for fields in told] == [3, 4]
+    assert ["content" in fields for fields in told] == [False, True]
 
 
 @given(st.lists(st.lists(st.integers(0, 1000), max_size=8).map(sorted), max_size=6))

@@ -61,7 +61,8 @@ def test_what_is_written_alike_is_copied_together_and_in_order() -> None:
         ({"format": "parquet", "dialect": None}, False),
         ({"dialect": CsvDialect(has_nul=True)}, False),
         ({"compression": "lzop"}, False),
+        ({"content": b"1"}, False),
     ],
 )
-def test_only_csv_without_nul_is_copied_as_it_is(change: dict[str, object], can: bool) -> None:  # noqa: FBT001
+def test_only_csv_without_nul_that_is_in_the_store_is_copied_as_it_is(change: dict[str, object], can: bool) -> None:  # noqa: FBT001
     assert can_copy(replace(BATCH, **change)) is can  # type: ignore[arg-type]

@@ -46,6 +46,8 @@ _POLL_SECONDS: Final = 0.1
 _WAIT_SECONDS: Final = 3600.0
 _START_SECONDS: Final = 120.0
 _MILLION: Final = 1_000_000
+_ALL_FILES: Final = "inline_bytes_max: 0"
+"""Peers read the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def measure_postgres(lab: Lab) -> Sequence[Figure]:
 
 
 def prepare(
-    lab: Lab, table: TableId, sinks: dict[str, str], objects: str = "", keys: Mapping[str, str] | None = None
+    lab: Lab, table: TableId, sinks: dict[str, str], objects: str = _ALL_FILES, keys: Mapping[str, str] | None = None
 ) -> TargetPipeline:
     """Make the table with its first rows, and a pipeline that has them in its topic; see `TargetPipeline`."""
     create_table(lab.source(), table)

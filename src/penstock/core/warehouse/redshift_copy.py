@@ -58,7 +58,7 @@ def can_copy(batch: Batch) -> bool:
     """Whether a COPY reads the file of `batch` as it is. Of NUL in a text Amazon's pages say two things."""
     if not batch.path:
         return True
-    written_so = batch.format == "csv" and batch.compression in _COMPRESSIONS
+    written_so = batch.is_stored and batch.format == "csv" and batch.compression in _COMPRESSIONS
     return written_so and batch.dialect is not None and not batch.dialect.has_nul
 
 

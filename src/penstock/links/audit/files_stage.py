@@ -12,6 +12,7 @@ from penstock.core.file_formats import parse_batch_file
 from penstock.core.files import OFFSET, OP
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.links.audit.table_changes import repeated
+from penstock.links.batch_files import read_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,7 +89,7 @@ class FilesStage:
     def _fold(self, batch: Batch) -> None:
         schema = self._changes.schema_of(batch.schema_id)
         try:
-            rows = parse_batch_file(schema, batch, self._objects.get(batch.path))
+            rows = parse_batch_file(schema, batch, read_content(self._objects, batch))
         except SinkError as error:
             self._changes.tell(f"{batch.path}: {error.message}")
             return

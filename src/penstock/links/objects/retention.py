@@ -83,7 +83,7 @@ class FileRetention:
         start, end = publisher.record.deleted_to, publisher.record.files_from
         if start >= end:
             return 0
-        keys = [batch.path for _, batch in self._batches(start, end) if batch.path and batch.topic in topics]
+        keys = [batch.path for _, batch in self._batches(start, end) if batch.is_stored and batch.topic in topics]
         self._objects.delete(keys)
         _DELETED.maybe_crash()
         publisher.forget_files(end, end)

@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.batches import Batch
-from penstock.core.file_formats import PARQUET, FileFormat, render_as
+from penstock.core.file_formats import IN_MESSAGE, PARQUET, FileFormat, RenderedFile, render_as
 from penstock.core.files import file_rows, object_key
 from penstock.core.garbage import no_collection
 from penstock.core.tables import TableId
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
+    import pyarrow as pa
 
     from penstock.core.errors import UnreadableMessageError
     from penstock.core.positions import Order
+    from penstock.core.tables import TableSchema
     from penstock.links.objects.decoding import Stretch
     from penstock.links.objects.plan import TopicRange
     from penstock.ports.objects import ObjectStore
@@ -35,16 +37,22 @@ if TYPE_CHECKING:
 _Place: TypeAlias = tuple[str, int]
 PARTS_BYTES_FACTOR = 4
 """A task holds so many files of the largest size in memory."""
-_PUT = CrashPoint("objects.file_written", "a file is in the object store, no message names it")
+_RENDERED_FACTOR = 16
+"""Rows are tried as a file for their message where they have so many times its largest size at most in memory."""
+_PUT = CrashPoint("objects.file_written", "a file is in the object store or made for its message, no message names it")
 
 
 @dataclass(frozen=True, slots=True)
 class FileRules:
-    """How files are written, and what closes one: `rows_max` changes, or `bytes_max` of messages."""
+    """How files are written, and what closes one: `rows_max` changes, or `bytes_max` of messages.
+
+    A file of up to `inline_bytes_max` goes into its batch message, and not into the store.
+    """
 
     format: FileFormat = PARQUET
     rows_max: int = 100_000
     bytes_max: int = 64 << 20
+    inline_bytes_max: int = 0
 
     @property
     def held_bytes_max(self) -> int:
@@ -144,11 +152,12 @@ class FileWriter:
     def _write_file(self, topic_range: TopicRange, run: Stretch, limits: tuple[int, int]) -> Batch:
         start, end = limits
         place = (topic_range.topic, topic_range.partition, limits)
-        format_ = self._rules.format
-        path = f"{object_key(self._pipeline, topic_range.source, *place, run.schema_id)}.{format_.ending}"
         rows = file_rows(run.schema, run.changes, run.offsets)
-        file = render_as(format_, run.schema, rows)
-        self._objects.put(path, file.content)
+        format_, file = self._render(run.schema, rows)
+        path = f"{object_key(self._pipeline, topic_range.source, *place, run.schema_id)}.{format_.ending}"
+        is_inline = len(file.content) <= self._rules.inline_bytes_max
+        if not is_inline:
+            self._objects.put(path, file.content)
         _PUT.maybe_crash()
         return Batch(
             source=topic_range.source,
@@ -169,7 +178,17 @@ class FileWriter:
             dialect=file.dialect,
             crc32=zlib.crc32(file.content),
             written_at_ms=time.time_ns() // 1_000_000,
+            content=file.content if is_inline else None,
         )
+
+    def _render(self, schema: TableSchema, rows: pa.Table) -> tuple[FileFormat, RenderedFile]:
+        """Return the file of `rows`, and how it is written: for its message where it is small enough."""
+        inline_bytes_max = self._rules.inline_bytes_max
+        if rows.nbytes <= _RENDERED_FACTOR * inline_bytes_max:
+            small = render_as(IN_MESSAGE, schema, rows)
+            if len(small.content) <= inline_bytes_max:
+                return IN_MESSAGE, small
+        return self._rules.format, render_as(self._rules.format, schema, rows)
 
 
 def _cut_points(orders: npt.NDArray[np.int64], cuts: Sequence[Order], rows_max: int) -> list[int]:

@@ -13,6 +13,7 @@ from penstock.core.errors import START_ANEW, SinkError, TableStoppedError
 from penstock.core.file_formats import parse_batch_file
 from penstock.core.files import LACKS, OFFSET, OP, TS_MS
 from penstock.core.warehouse.partial_rows import Lacking
+from penstock.links.batch_files import read_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ def read_piece(objects: ObjectStore, schema: TableSchema, piece: Piece, *, timed
         return None
     try:
         filed = piece.treatment.arriving if piece.treatment else schema
-        rows = parse_batch_file(filed, batch, objects.get(batch.path))
+        rows = parse_batch_file(filed, batch, read_content(objects, batch))
     except SinkError as error:
         raise TableStoppedError(str(batch.table), "", batch.path, error.message, _REFETCH) from error
     except ValueError as error:

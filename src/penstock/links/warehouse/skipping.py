@@ -231,6 +231,7 @@ def _empty(batch: Batch, start: int, end: int) -> Batch:
         size_bytes=0,
         crc32=None,
         dialect=None,
+        content=None,
         kind=SchemaChangeKind.SCHEMA,
     )
 
