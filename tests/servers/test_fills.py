@@ -24,7 +24,7 @@ from penstock.links.warehouse.progress import TargetProgress
 from penstock.links.warehouse.set_aside import UNFILLED
 from penstock.ports.queries import ReadLimits
 from penstock.wiring.health import find_problems
-from penstock.wiring.open import batch_topic, open_object_store, open_topic_log
+from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_object_store, open_topic_log
 from penstock.wiring.sink_kinds.table import sql_kind
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots, want_snapshots
 from penstock.wiring.warehouses import open_state_database
@@ -206,6 +206,42 @@ def test_a_table_that_was_filled_in_part_begins_again_for_its_link_alone(chain: 
     for sink in ("wh", "new"):
         assert rows(chain, sink, "first") == source_rows(chain, "first"), sink
     assert {batch.kind for batch in batches(chain) if batch.table.name == "first"} == {SchemaChangeKind.SCHEMA}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_a_part_for_a_link_that_the_file_lost_is_told_and_one_command_fills_it(
+    chain: Chain,
+    is_cancelled: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    link, table = add_target(chain), f"{chain.name}.first"
+    carry_link(chain.spec, link, 1)
+    want_snapshots(chain.spec, [table], Wanted.CANCEL)
+    chain.capture()
+    ask_for_snapshots(chain.spec, [table], SnapshotOptions(full_refresh=True, link=link, chunk_rows=20))
+    spawn_capture(chain, 2, "snapshot.refreshed:5")
+    carry(chain.spec, OBJECTS_LINK)
+    carry(chain.spec, link)
+    part = len(rows(chain, "new", "first"))
+    chain.file.write_text(
+        chain.file.read_text().replace("name: new\n", "name: newer\n").replace("to: new\n", "to: newer\n")
+    )
+    if is_cancelled:
+        want_snapshots(chain.spec, [table], Wanted.CANCEL)
+        carry(chain.spec, chain.source)
+    chain.mirror()
+    said = problems(chain, chain.source)
+    ask_for_snapshots(chain.spec, [table], SnapshotOptions(full_refresh=True, link=f"{link}er"))
+    chain.write("DELETE FROM first WHERE id < 30")
+    carry(chain.spec)
+    chain.mirror()
+
+    assert 0 < part < 290
+    assert [(level, f"{table} --full-refresh --link LINK" in hint) for level, _, hint in said] == [("warning", True)]
+    assert ("was cancelled" in said[0][1]) is is_cancelled
+    assert problems(chain, chain.source) == []
+    for sink in ("wh", "newer"):
+        assert rows(chain, sink, "first") == source_rows(chain, "first"), sink
 
 
 @pytest.mark.nightly

@@ -29,6 +29,7 @@ KEYS_MAX: Final = 100_000
 LOCK_MS: Final = 200
 LOCK_MS_MIN: Final = 10
 LOCK_MS_MAX: Final = 10_000
+CANCELLED: Final = "its snapshot was cancelled"
 _FIRST_LOCKED_ROWS: Final = 200
 _FEW_LOCKED_ROWS: Final = 20
 """So few take about as long as one does, unless they are very large."""

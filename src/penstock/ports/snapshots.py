@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from penstock.core.changes import RowBatch
     from penstock.core.errors import UnavailableError
@@ -153,8 +153,11 @@ class Snapshot:
 class SnapshotList(Protocol):
     """A pipeline's snapshots in the state database. What is published is in the position record, not here."""
 
-    def add(self, snapshot: Snapshot) -> None:
-        """Ask for a snapshot. Raises UsageError while there is one of its table that has not ended."""
+    def add(self, snapshot: Snapshot, in_place_of: Collection[str] = ()) -> None:
+        """Ask for a snapshot. Raises UsageError while there is one of its table that has not ended.
+
+        One with an id of `in_place_of` is cancelled in the same step, and may end later.
+        """
         ...
 
     def want(self, id_: str, wanted: Wanted) -> None:

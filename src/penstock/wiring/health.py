@@ -196,7 +196,7 @@ def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:
     for snapshot in status.snapshots:
         if _is_nobodys(snapshot, status):
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", *_nobodys_words(snapshot))
-        elif snapshot.error:
+        elif snapshot.error and snapshot.status is not Status.CANCELLED:
             fate = "failed" if snapshot.status.has_ended else "waits, and is tried again"
             text = f"its snapshot {fate}: {snapshot.error}"
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, _snapshot_hint(snapshot))
@@ -207,19 +207,23 @@ def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:
 
 
 def _is_nobodys(snapshot: Snapshot, status: PipelineStatus) -> bool:
-    """Whether it is for a link that the file does not have, and is under way or broke off."""
-    link, is_over = snapshot.options.link, snapshot.status in {Status.DONE, Status.CANCELLED}
-    return bool(link) and link not in status.loading and not is_over
+    """Whether it is for a link that the file does not have, and is under way, or broke off and nobody let it be."""
+    link, is_let_be = snapshot.options.link, snapshot.status is Status.CANCELLED and not snapshot.error
+    return bool(link) and link not in status.loading and snapshot.status is not Status.DONE and not is_let_be
 
 
 def _nobodys_words(snapshot: Snapshot) -> tuple[str, str]:
     link, table = snapshot.options.link, snapshot.table
+    how = ""
+    if snapshot.status.has_ended:
+        how = " and failed" if snapshot.status is Status.FAILED else " and was cancelled"
     text = (
-        f"its snapshot is for {link}, and the file has no such link: a target that it was to fill may have a part of it"
+        f"its snapshot is for {link}{how}, and the file has no such link: "
+        "a target that it was to fill may have a part of it"
     )
-    cancel = f"penstock snapshot FILE {table} --cancel"
     again = f"penstock snapshot FILE {table} --full-refresh --link LINK, with the link that loads that target now"
-    return text, f"give the sink back its name; or end it: {cancel}; then fill the table: {again}"
+    no_more = "let it be" if snapshot.status.has_ended else "end it"
+    return text, f"fill the table in its place: {again}; or {no_more}: penstock snapshot FILE {table} --cancel"
 
 
 def _snapshot_hint(snapshot: Snapshot) -> str:

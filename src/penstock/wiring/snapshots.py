@@ -72,18 +72,25 @@ def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: Snapsh
         with closing(capture_kind(source).rows(source, spec.pipeline)) as reader:
             reader.check(TableId.parse(each.table), options)
     with closing(open_snapshot_list(spec)) as snapshots:
-        busy = {(each.source, each.table) for each in snapshots.all(is_open=True)}
+        is_open = snapshots.all(is_open=True)
+        replaced = {each.id for each in is_open if options.full_refresh and _is_nobodys(spec, each)}
+        busy = {(each.source, each.table) for each in is_open if each.id not in replaced}
         for each in asked:
             if (each.source, each.table) in busy:
                 message = f"a snapshot of {each.table} is under way already"
                 raise UsageError(message, f"wait for it, or end it: penstock snapshot FILE {each.table} --cancel")
         for each in asked:
-            snapshots.add(each)
+            snapshots.add(each, in_place_of=replaced)
     return asked
 
 
+def _is_nobodys(spec: PipelineSpec, snapshot: Snapshot) -> bool:
+    """Whether a snapshot is for a link that the file does not have. Its end changes nothing for any that it has."""
+    return bool(snapshot.options.link) and snapshot.options.link not in {link.name for link in spec.links}
+
+
 def want_snapshots(spec: PipelineSpec, tables: Sequence[str], wanted: Wanted) -> Sequence[Snapshot]:
-    """Pause, resume or cancel what is under way of `tables`; to cancel one that failed is to let it be.
+    """Pause, resume or cancel what is under way of `tables`; to cancel one that is told as an error is to let it be.
 
     Raises UsageError where there is nothing.
     """
@@ -93,8 +100,8 @@ def want_snapshots(spec: PipelineSpec, tables: Sequence[str], wanted: Wanted) ->
     with closing(open_snapshot_list(spec)) as snapshots:
         there = {each.table: each for each in snapshots.all(is_open=True)}
         if wanted is Wanted.CANCEL:
-            failed = {each.table: each for each in newest_snapshots(snapshots) if each.status is Status.FAILED}
-            there = failed | there
+            told = {each.table: each for each in newest_snapshots(snapshots) if each.status.has_ended and each.error}
+            there = told | there
         for table in tables:
             if table not in there:
                 message = f"no snapshot of {table} is under way"
@@ -105,7 +112,7 @@ def want_snapshots(spec: PipelineSpec, tables: Sequence[str], wanted: Wanted) ->
 def _want(snapshots: SnapshotList, snapshot: Snapshot, wanted: Wanted) -> Snapshot:
     snapshots.want(snapshot.id, wanted)
     told = replace(snapshot, wanted=wanted)
-    if snapshot.status is Status.FAILED:
+    if snapshot.status.has_ended:
         told = replace(told, status=Status.CANCELLED, error="", hint="")
         snapshots.tell(told)
     return told

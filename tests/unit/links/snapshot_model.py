@@ -28,7 +28,7 @@ from penstock.ports.registry import RegisteredTable
 from penstock.ports.snapshots import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.ports.registry import Registry
@@ -158,8 +158,11 @@ class Snapshots:
     known: dict[str, Snapshot] = field(default_factory=dict)
     kills: bool = False
 
-    def add(self, snapshot: Snapshot) -> None:
-        assert not any(each.table == snapshot.table for each in self.all(is_open=True))
+    def add(self, snapshot: Snapshot, in_place_of: Collection[str] = ()) -> None:
+        others = [each for each in self.all(is_open=True) if each.table == snapshot.table]
+        assert {each.id for each in others} <= {*in_place_of}
+        for each in others:
+            self.want(each.id, Wanted.CANCEL)
         self.known[snapshot.id] = snapshot
         if self.kills:
             raise KilledError

@@ -14,7 +14,7 @@ from tests.unit.links.snapshot_source import Reader, Source
 from penstock.core.errors import PenstockError, SinkError, UnavailableError
 from penstock.core.publication import CaptureRecord
 from penstock.core.schema_changes import SchemaChangeKind
-from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted, Window, next_locked_rows
+from penstock.core.snapshots import CANCELLED, Method, SnapshotOptions, Status, Wanted, Window, next_locked_rows
 from penstock.links.capture import sendable
 from penstock.links.large_messages import LargeMessages
 
@@ -155,6 +155,36 @@ def test_a_cancelled_snapshot_whose_table_cannot_be_stopped_now_ends_when_it_can
     assert capture.snapshots.known[asked.id].status is Status.CANCELLED
     record = CaptureRecord.from_mapping(capture.topic.record or {})
     assert "its snapshot was cancelled" in record.stopped[asked.table].error
+
+
+def test_a_snapshot_in_the_place_of_another_begins_when_that_one_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = Capture(Source({key: key for key in range(7)}), Snapshots(), at_once=2)
+    options = SnapshotOptions(chunk_rows=2, full_refresh=True, link=LINK)
+    capture.snapshots.add(old := request(1, options))
+    for _ in range(3):
+        capture.step()
+        capture.read()
+    capture.snapshots.add(new := request(2, options), in_place_of={old.id})
+
+    def away(*_: object) -> None:
+        message = "Kafka is away"
+        raise UnavailableError(message, "start it")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("penstock.links.capture.refresher.end_unread", away)
+        capture.step()
+        capture.step()
+    read_meanwhile = [each._reading for each in capture.refreshers._refreshers if each._reading]
+    for _ in range(9):
+        capture.step()
+        capture.read()
+
+    assert read_meanwhile == []
+    told = [(each.begins_for, each.ends_for) for each in capture.topic.schema_changes]
+    assert told == [(LINK, ""), ("", LINK), (LINK, "")]
+    ended = [(each.status, each.error) for each in capture.snapshots.all()]
+    assert ended == [(Status.CANCELLED, CANCELLED), (Status.DONE, "")]
+    assert capture.snapshots.known[new.id].rows == 7
 
 
 def test_chunks_of_one_table_are_read_at_once_and_published_in_any_order() -> None:

@@ -52,6 +52,16 @@ def test_a_table_has_one_snapshot_at_a_time_and_another_when_it_has_ended(snapsh
     assert [each.id for each in snapshots.all(is_open=True)] == ["2"]
 
 
+def test_a_snapshot_in_the_place_of_another_has_that_one_cancelled(snapshots: SqlSnapshots) -> None:
+    snapshots.add(ASKED)
+    with pytest.raises(UsageError, match=r"a snapshot of shop\.orders is under way already"):
+        snapshots.add(replace(ASKED, id="2"), in_place_of={"3"})
+
+    snapshots.add(replace(ASKED, id="2"), in_place_of={"1"})
+
+    assert [(each.id, each.wanted) for each in snapshots.all(is_open=True)] == [("1", "cancel"), ("2", "run")]
+
+
 def test_whoever_carries_a_snapshot_does_not_undo_what_is_wanted_of_it(snapshots: SqlSnapshots) -> None:
     snapshots.add(ASKED)
     snapshots.want("1", Wanted.CANCEL)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.core.snapshots import SnapshotOptions, Status
+from penstock.core.snapshots import CANCELLED, SnapshotOptions, Status
 from penstock.ports.state import LACKS_ROWS, LinkProgress, TableProgress
 from penstock.wiring.health import find_problems, is_healthy
 from penstock.wiring.pipeline_status import PipelineStatus
@@ -51,16 +51,30 @@ def test_a_snapshot_for_nobody_and_a_note_of_another_kind_are_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "is_told"),
-    [(Status.RUNNING, True), (Status.FAILED, True), (Status.DONE, False), (Status.CANCELLED, False)],
+    ("state", "error", "is_told"),
+    [
+        (Status.RUNNING, "", True),
+        (Status.FAILED, "the disk is full", True),
+        (Status.DONE, "", False),
+        (Status.CANCELLED, CANCELLED, True),
+        # Somebody has let it be.
+        (Status.CANCELLED, "", False),
+    ],
 )
 def test_a_snapshot_for_a_link_that_the_file_does_not_have_says_what_to_type(
     state: Status,
+    error: str,
     is_told: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    status = replace(_WELL, loading=frozenset({"s-to-renamed"}), snapshots=[replace(_FILL, status=state)])
+    status = replace(_WELL, loading=frozenset({"s-to-renamed"}), snapshots=[replace(_FILL, status=state, error=error)])
 
     found = find_problems(status, "shop.yaml")
 
     assert [(each.subject, "is for s-to-new" in each.text) for each in found] == [("s, shop.orders", True)] * is_told
     assert all("shop.yaml shop.orders --full-refresh --link LINK" in each.hint for each in found)
+
+
+def test_a_snapshot_that_was_cancelled_for_a_link_of_the_file_is_told_by_that_link_alone() -> None:
+    status = replace(_WELL, snapshots=[replace(_FILL, status=Status.CANCELLED, error=CANCELLED)])
+
+    assert told(status) == []

@@ -17,7 +17,7 @@ from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.ports.snapshots import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy import ColumnElement, Connection, Engine, Row
 
@@ -38,14 +38,17 @@ class SqlSnapshots:
         self._engine = engine
         self._pipeline = pipeline
 
-    def add(self, snapshot: Snapshot) -> None:
+    def add(self, snapshot: Snapshot, in_place_of: Collection[str] = ()) -> None:
         """See ports/snapshots.SnapshotList."""
         with transaction(self._engine, _WRITE) as connection:
-            others = self._read(connection, snapshot.source, is_open=True)
-            if any(other.table == snapshot.table for other in others):
+            found = self._read(connection, snapshot.source, is_open=True)
+            others = [other for other in found if other.table == snapshot.table]
+            if any(other.id not in in_place_of for other in others):
                 message = f"a snapshot of {snapshot.table} is under way already"
                 hint = f"wait for it, or end it: penstock snapshot FILE {snapshot.table} --cancel"
                 raise UsageError(message, hint)
+            for other in others:
+                connection.execute(update(SNAPSHOTS).where(*self._mine(other.id)).values(wanted=Wanted.CANCEL))
             connection.execute(insert(SNAPSHOTS).values(self._row(snapshot)))
 
     def want(self, id_: str, wanted: Wanted) -> None:

@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar, assert_never
 
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
-from penstock.core.snapshots import Method, SnapshotProgress, Status, Wanted, Window, require_key
+from penstock.core.snapshots import CANCELLED, Method, SnapshotProgress, Status, Wanted, Window, require_key
 from penstock.core.tables import TableId
 from penstock.links.capture.chunk_messages import GivesWayInPartError, SnapshotError, chunk_messages, require_came
-from penstock.links.capture.refresher_state import Locked, Near, Reading, near_since
+from penstock.links.capture.refresher_state import Locked, Near, Reading, is_first, near_since
 from penstock.links.capture.rereads import ask_for_rereads, end_unread, paused_tables
 from penstock.links.capture.table_return import announce_anew, require_may_begin
 from penstock.ports.snapshots import Chunk, Definition
@@ -142,7 +142,7 @@ class Refresher:
             # Without the state database what is under way goes on.
             return
         now = time.monotonic()
-        ready = [s for s in found.values() if s.wanted is Wanted.RUN and known.has_room(s.id, self)]
+        ready = [s for s in found.values() if s.wanted is Wanted.RUN and known.has_room(s.id, self) and is_first(s, at)]
         locked = None if self._locked is None else self._locked.snapshot
         # Nobody waits longer than needs be for a table that is locked.
         order = {s.id: (locked is None or s.id != locked.id, *known.turn(s.id, self, now)) for s in ready}
@@ -378,7 +378,7 @@ class Refresher:
         self._unlock(snapshot)
         progress = self._capture.snapshots.get(snapshot.id)
         if progress is not None:
-            reason = "its snapshot was cancelled" if error is None else error.message
+            reason = CANCELLED if error is None else error.message
             try:
                 end_unread(self._capture, snapshot.id, progress, reason, boundary)
             except UnavailableError:
@@ -387,7 +387,7 @@ class Refresher:
                 return
         if snapshot.options.method is Method.BLACKHOLE:
             self._start(partial(self._reader.sweep, snapshot.id.__eq__))
-        said, hint = ("", "") if error is None else (error.message, error.hint)
+        said, hint = (CANCELLED if snapshot.options.link else "", "") if error is None else (error.message, error.hint)
         self._tell(replace(snapshot, status=status, error=said, hint=hint))
         self._look_at = 0.0
 

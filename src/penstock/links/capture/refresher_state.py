@@ -13,7 +13,7 @@ from penstock.links.capture.running_time import RunningTime
 from penstock.ports.snapshots import ChunkOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from concurrent.futures import Future
 
     from penstock.core.chunk_plan import KeyRange
@@ -78,6 +78,11 @@ def near_since(probe: Reading) -> Near:
         message = f"{probe.table} is not locked yet: the capture is about {behind:.0f} seconds behind the source"
         raise UnavailableError(message, f"it is locked once that is less than {_NEAR_SECONDS:.0f} seconds")
     return Near(probe.snapshot.id, now + _NEAR_SECONDS)
+
+
+def is_first(snapshot: Snapshot, begun: Mapping[str, SnapshotProgress]) -> bool:
+    """Whether none of its table has `begun` and is yet to end, in whose place it came."""
+    return all(id_ == snapshot.id or progress.table != snapshot.table for id_, progress in begun.items())
 
 
 @dataclass(slots=True)
