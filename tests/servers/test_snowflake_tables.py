@@ -98,6 +98,8 @@ KINDS: dict[str, tuple[Kind, str, str]] = {
     "b": ("bytes", "TO_BINARY('00ff', 'HEX')", "00ff|"),
     "at": ("date", "CAST('2024-02-29' AS DATE)", "2024-02-29|"),
     "n": ("datetime", "CAST('2024-02-29 23:59:59.000001' AS TIMESTAMP_NTZ(6))", "2024-02-29 23:59:59.000001|"),
+    "whole": ("datetime", "CAST('2024-02-29 01:02:03' AS TIMESTAMP_NTZ(6))", "2024-02-29 01:02:03.000000|"),
+    "z": ("timestamp", "CAST('2024-02-29 01:02:03 +00:00' AS TIMESTAMP_TZ(6))", "2024-02-29 01:02:03.000000|"),
     "none": ("text", "CAST(NULL AS VARCHAR)", "~"),
 }
 """By name: a kind, a value of it in SQL, and what the row's text has of it."""
