@@ -185,6 +185,18 @@ def test_a_file_goes_when_it_is_old_and_every_target_has_it(case: Case) -> None:
         assert place.ask("SELECT count(*), sum(qty) FROM shop.orders") == [(10, 45)]
 
 
+def test_a_file_in_its_message_is_as_old_as_others_and_is_none_to_delete(case: Case) -> None:
+    case.batches[1] = case.targets["duckdb"].moved_into_message(case.batches[1])
+    for target in case.targets:
+        case.load(target, 10)
+
+    deleted = case.sweep(5)
+
+    assert (deleted, case.record.files_from) == (2, 3)
+    for place in case.targets.values():
+        assert place.ask("SELECT count(*), sum(qty) FROM shop.orders") == [(10, 45)]
+
+
 def test_a_table_that_waits_in_one_target_keeps_its_files(case: Case) -> None:
     case.targets["postgres"].do("CREATE SCHEMA shop", "CREATE TABLE shop.orders (mine INT)")
     case.load("duckdb", 10)
