@@ -41,31 +41,55 @@ def tell_problems(landed: Landed) -> list[str]:
     ]
 
 
+def connect(server: SnowflakeServer, database: str) -> snowflake.connector.SnowflakeConnection:
+    """Open a session in a database of the stand-in."""
+    return snowflake.connector.connect(
+        account=server.account,
+        user=server.user,
+        password=server.password,
+        host=server.host,
+        port=server.port,
+        protocol="http",
+        database=database.upper(),
+        login_timeout=30,
+        network_timeout=60,
+    )
+
+
+def ask(connection: snowflake.connector.SnowflakeConnection, statement: str) -> list[tuple[object, ...]]:
+    """Run a statement; what it returns."""
+    cursor = connection.cursor()
+    cursor.execute(statement)
+    return [tuple(row) for row in cursor.fetchall()]
+
+
+def merge(connection: snowflake.connector.SnowflakeConnection) -> None:
+    """Run every task of a landing zone once, and wait until no stream has anything."""
+    query = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'landing'"
+    names = [str(row[0]) for row in ask(connection, query)]
+    tables = [name for name in names if not name.endswith(("/stream", "/task"))]
+    for name in tables:
+        ask(connection, f'EXECUTE TASK "landing"."{name}/task"')
+    end = time.monotonic() + _RUN_SECONDS
+    for name in tables:
+        while ask(connection, f'SELECT SYSTEM$STREAM_HAS_DATA(\'"landing"."{name}/stream"\')') == [(True,)]:
+            assert time.monotonic() < end, ask(connection, "SELECT * FROM TABLE(INFORMATION_SCHEMA.TASK_HISTORY())")
+            time.sleep(0.1)
+
+
 class Landed:
     """A chain whose sink is a landing zone."""
 
     def __init__(self, chain: Chain, server: SnowflakeServer) -> None:
         self.chain = chain
         # DuckDB, behind the stand-in, takes a schema with its database's name for that.
-        self.connection = snowflake.connector.connect(
-            account=server.account,
-            user=server.user,
-            password=server.password,
-            host=server.host,
-            port=server.port,
-            protocol="http",
-            database=f"DB_{chain.name}".upper(),
-            login_timeout=30,
-            network_timeout=60,
-        )
+        self.connection = connect(server, f"DB_{chain.name}")
 
     def close(self) -> None:
         self.connection.close()
 
     def ask(self, statement: str) -> list[tuple[object, ...]]:
-        cursor = self.connection.cursor()
-        cursor.execute(statement)
-        return [tuple(row) for row in cursor.fetchall()]
+        return ask(self.connection, statement)
 
     def source(self, table: str) -> list[tuple[object, ...]]:
         with self.chain.cursor() as cursor:
@@ -94,16 +118,7 @@ class Landed:
 
     def merge(self) -> None:
         """Run every task once, and wait until no stream has anything."""
-        query = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'landing'"
-        names = [str(row[0]) for row in self.ask(query)]
-        tables = [name for name in names if not name.endswith(("/stream", "/task"))]
-        for name in tables:
-            self.ask(f'EXECUTE TASK "landing"."{name}/task"')
-        end = time.monotonic() + _RUN_SECONDS
-        for name in tables:
-            while self.ask(f'SELECT SYSTEM$STREAM_HAS_DATA(\'"landing"."{name}/stream"\')') == [(True,)]:
-                assert time.monotonic() < end, self.ask("SELECT * FROM TABLE(INFORMATION_SCHEMA.TASK_HISTORY())")
-                time.sleep(0.1)
+        merge(self.connection)
 
     @property
     def link(self) -> str:
