@@ -22,7 +22,7 @@ def rebuild(
 ) -> None:
     """Have the next run make a join again from its topics, as the file is then, beside the table that there is.
 
-    The table stays as it is until the new state has caught up. Then what differs is
+    The join as it was goes on until the new state has caught up. Then what differs is
     published in one transaction, and the join goes on with the new state. For a file
     whose change the state cannot follow, and for more `parallelism`. The topics must
     have all of their messages. Stop the pipeline first.
@@ -32,9 +32,9 @@ def rebuild(
     from penstock.cli.joinery_verify import chosen_joins  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
-    from penstock.wiring.join_rebuild import ask_for_rebuild, take_back_rebuild  # noqa: PLC0415
     from penstock.wiring.join_states import remove_states  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
+    from penstock.wiring.rebuild_marks import ask_for_rebuild, take_back_rebuild  # noqa: PLC0415
 
     if empty and cancel:
         message = "--empty and --cancel contradict each other"

@@ -96,16 +96,22 @@ def follow(spec: PipelineSpec, source: str, epoch: int) -> None:
 
 def _carry(spec: PipelineSpec, link: Link) -> None:
     try:
-        match link.open():
-            case PlannedWork() as work:
+        work = link.open()
+        if isinstance(work, RebuildWork) and work.going_on is not None:
+            # It goes on as it was, and is opened again when that ends.
+            join_in_process(spec, work.going_on)
+            link.close()
+            work = link.open()
+        match work:
+            case PlannedWork():
                 _do(work)
-            case MessageWork() as work:
+            case MessageWork():
                 read_messages(spec, work, lambda _: False)
-            case JoinWork() as work:
+            case JoinWork():
                 join_in_process(spec, work)
-            case RebuildWork() as work:
+            case RebuildWork():
                 rebuild_in_process(spec, work)
-            case work:
+            case _:
                 assert_never(work)
     finally:
         link.close()

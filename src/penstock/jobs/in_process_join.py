@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from penstock.core.errors import PenstockError
 from penstock.core.joins.algebra import JoinState
 from penstock.links.joins.decode import JoinDecoder, sort_out
 from penstock.wiring.open import open_registry, open_topic_log
@@ -37,7 +38,13 @@ def join_in_process(spec: PipelineSpec, work: JoinWork) -> None:
         state = JoinState(len(work.job.streams), work.job.plan.optional)
         state.apply(_events(log, decoder, begins, known)[0])
         if any(ends[place] > known[place] for place in partitions):
-            events, unreadable = _events(log, decoder, known, ends)
+            try:
+                events, unreadable = _events(log, decoder, known, ends)
+            except PenstockError as error:
+                if work.stand_still is None or error.retryable:
+                    raise
+                work.stand_still(error)
+                return
             differences = state.apply(events)
             _write_down(work.checkpoint, work.batch + 1, ends)
             work.take(work.batch + 1, dict(ends), [differences], unreadable)

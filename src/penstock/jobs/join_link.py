@@ -11,20 +11,21 @@ from penstock.jobs.link import JoinWork, RebuildWork
 from penstock.links.counts import CarriedRows
 from penstock.links.joins.publish import JoinLetters, JoinPublisher
 from penstock.links.joins.record import NO_BATCH
-from penstock.wiring.join_rebuild import end_rebuild, open_rebuild
+from penstock.wiring.join_rebuild import OpenedRebuild, open_rebuild, waits_for_step
 from penstock.wiring.join_states import forget_other_states
-from penstock.wiring.joins import open_join
+from penstock.wiring.joins import OpenedJoin, open_join
 from penstock.wiring.open import create_ledgers
+from penstock.wiring.rebuild_marks import end_rebuild, note_standing_still
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
     from penstock.config.specs import PipelineSpec
+    from penstock.core.errors import PenstockError
     from penstock.core.joins.unreadable import Unreadable
     from penstock.ports.state import State
-    from penstock.wiring.join_rebuild import OpenedRebuild
 
 _log = structlog.get_logger()
 
@@ -46,9 +47,16 @@ class JoinLink:
     def open(self) -> JoinWork | RebuildWork:
         """See `Link`."""
         create_ledgers(self._pipeline)
-        rebuild = open_rebuild(self._pipeline, self.name, self._epoch)
-        if rebuild is not None:
-            return self._rebuild(rebuild)
+        match open_rebuild(self._pipeline, self.name, self._epoch):
+            case OpenedRebuild() as rebuild:
+                return self._rebuild(rebuild)
+            case OpenedJoin() as waiting:
+                self._publisher = waiting.publisher
+                return self._as_it_was(waiting, lambda: not waits_for_step(self._pipeline, self.name))
+            case None:
+                return self._join()
+
+    def _join(self) -> JoinWork:
         opened = open_join(self._pipeline, self.name, self._epoch, may_wait=self._may_wait)
         publisher = self._publisher = opened.publisher
         record = publisher.record
@@ -60,13 +68,26 @@ class JoinLink:
         places, batch = record.places, record.batch
         return JoinWork(opened.job, opened.checkpoint, places, batch, publisher.has, self._take, parallelism)
 
-    def _rebuild(self, opened: OpenedRebuild) -> RebuildWork:
-        self._publisher = opened.letters
-        _log.info("join is made again beside its output", join=self.name, generation=opened.next_record.generation)
+    def _as_it_was(self, opened: OpenedJoin, until: Callable[[], bool] | None = None) -> JoinWork:
+        publisher = opened.publisher
+        return JoinWork(
+            job=opened.job,
+            checkpoint=opened.checkpoint,
+            places=publisher.record.places,
+            batch=publisher.record.batch,
+            has=publisher.has,
+            take=self._take,
+            until=until,
+            stand_still=self._stand_still,
+        )
 
-        def set_aside(unreadable: Sequence[Unreadable]) -> None:
-            seen = opened.reaches
-            self._set_aside([each for each in unreadable if each.offset >= seen.get((each.topic, each.partition), 0)])
+    def _stand_still(self, error: PenstockError) -> None:
+        note_standing_still(self._pipeline, self.name, self._epoch, error.message)
+        _log.warning("join stands still while it is made again", join=self.name, reason=error.message)
+
+    def _rebuild(self, opened: OpenedRebuild) -> RebuildWork:
+        letters = self._publisher = opened.letters
+        _log.info("join is made again beside its output", join=self.name, generation=opened.next_record.generation)
 
         def switch(
             batch: int,
@@ -84,15 +105,11 @@ class JoinLink:
             checkpoint=opened.checkpoint,
             reaches=opened.reaches,
             standing=opened.standing,
-            set_aside=set_aside,
+            going_on=None if opened.as_it_was is None else self._as_it_was(opened.as_it_was),
+            set_aside=lambda unreadable: self._tell(letters.set_aside(unreadable)),
             switch=switch,
             parallelism=self._pipeline.join(self.name).parallelism,
         )
-
-    def _set_aside(self, unreadable: Sequence[Unreadable]) -> None:
-        if self._publisher is not None and unreadable:
-            self._publisher.set_aside(unreadable)
-            self._tell(unreadable)
 
     def close(self) -> None:
         """See `Link`."""

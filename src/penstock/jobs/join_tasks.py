@@ -65,19 +65,21 @@ class _Workplace:
     decoder: JoinDecoder
 
 
-_kept: dict[str, _Workplace] = {}
+_kept: dict[tuple[str, str], _Workplace] = {}
+"""By a join's name and the digest of its plan: while it is made again, tasks of two run here."""
 
 
 def _decoder(task: MessagePacker) -> JoinDecoder:
     from penstock.links.joins.decode import JoinDecoder  # noqa: PLC0415 - see the module's docstring
     from penstock.wiring.open import open_registry  # noqa: PLC0415
 
-    kept = _kept.get(task.job.name)
+    place = task.job.name, task.job.plan.digest
+    kept = _kept.get(place)
     if kept is None or kept.task != task:
         if kept is not None:
             kept.registry.close()
         registry = open_registry(task.pipeline)
-        kept = _kept[task.job.name] = _Workplace(task, registry, JoinDecoder(task.job, registry.value_schema))
+        kept = _kept[place] = _Workplace(task, registry, JoinDecoder(task.job, registry.value_schema))
     return kept.decoder
 
 

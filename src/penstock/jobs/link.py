@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.core.errors import PenstockError
     from penstock.core.joins.unreadable import Unreadable
     from penstock.links.joins.spec import JoinJob, StandingState
 
@@ -98,6 +99,9 @@ class JoinWork:
     (core/joins/blocks.unpack_differences) and the messages that could not be read,
     unless it `has` that micro-batch already. A state that is begun has so much `parallelism`, or what
     suits the machine.
+
+    A join that goes on as it was lasts `until` that says so, and is to be opened again then; its
+    `stand_still` gets what its inputs cannot be read with any more, and the link does not fail of it.
     """
 
     job: JoinJob
@@ -107,23 +111,27 @@ class JoinWork:
     has: Callable[[int], bool]
     take: Callable[[int, Mapping[tuple[str, int], int], Sequence[pa.Table], Sequence[Unreadable]], None]
     parallelism: int | None = None
+    until: Callable[[], bool] | None = None
+    stand_still: Callable[[PenstockError], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildWork:
     """A state of a join that is made from the beginnings of its topics, beside the output of another one.
 
-    Micro-batches are joined, and nothing is published, until the state has come to
-    `reaches` at least; `set_aside` gets what of them cannot be read. Then `switch` gets the
-    number of the last one, the places that it came to, and all joined rows of the `standing`
-    state, if there is one, and of this one (columns as of differences from nothing). Behind
-    that the link is to be opened again.
+    Micro-batches are joined, and nothing of them is published; `set_aside` gets what cannot
+    be read. Meanwhile `going_on` does, the join as it was, unless it cannot. When the state
+    is close to it, that ends, and the link is opened again to say what there is to do then.
+    At rest, the state has to come to `reaches` at least. Then `switch` gets the number of its last
+    micro-batch, the places that it came to, and all joined rows of the `standing` state, if there is
+    one, and of this one (columns as of differences from nothing). Behind that the link is to be opened again.
     """
 
     job: JoinJob
     checkpoint: Path
     reaches: Mapping[tuple[str, int], int]
     standing: StandingState | None
+    going_on: JoinWork | None
     set_aside: Callable[[Sequence[Unreadable]], None]
     switch: Callable[[int, Mapping[tuple[str, int], int], Sequence[pa.Table], Sequence[pa.Table]], None]
     parallelism: int | None = None

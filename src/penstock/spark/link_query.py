@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, assert_never
 from penstock.jobs.link import JoinWork, MessageWork, PlannedWork, RebuildWork
 from penstock.jobs.message_following import follow_messages, read_messages
 from penstock.spark.finisher import Finisher
-from penstock.spark.join_query import (
-    BuildingFinisher,
-    JoinFinisher,
-    is_built,
-    start_building_query,
-    start_join_query,
-    switch_states,
-)
+from penstock.spark.join_query import JoinFinisher, start_join_query
 from penstock.spark.planned_rounds import PlannedRounds
 from penstock.spark.queries import FollowingQuery, start_link_query
+from penstock.spark.rebuild_query import (
+    BesideQuery,
+    BuildingFinisher,
+    Round,
+    is_last,
+    next_round,
+    start_building_query,
+    switch_states,
+)
 from penstock.spark.stopping import Stopping
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from threading import Event
 
     from pyspark.sql import DataFrame
@@ -41,20 +44,20 @@ class LinkQuery:
         self._spec = spec
         self._link = link
         self._halted = halted
-        self._finisher: Finisher | JoinFinisher | BuildingFinisher | None = None
+        self._finishers: Sequence[Finisher | JoinFinisher | BuildingFinisher] = ()
+        self._round: Round | None = None
         self.goes_on = False
 
     def start(self, place: QueryPlace) -> StreamingQuery:
         """See `Supervised`."""
-        self._finisher, self.goes_on = None, False
+        self._finishers, self.goes_on = (), False
         match self._link.open():
             case PlannedWork() as work:
                 return self._start_planned(place, work)
             case MessageWork() as work:
                 return self._start_messages(place, work)
             case JoinWork() as work:
-                self._finisher = finisher = JoinFinisher(work)
-                return start_join_query(place, self._spec, work, finisher)
+                return self._start_join(place, work)
             case RebuildWork() as work:
                 return self._start_rebuild(place, work)
             case work:
@@ -62,7 +65,7 @@ class LinkQuery:
 
     def failure(self) -> BaseException | None:
         """See `Supervised`."""
-        return None if self._finisher is None else self._finisher.error
+        return next((each.error for each in self._finishers if each.error is not None), None)
 
     def close(self) -> None:
         """See `Supervised`."""
@@ -70,16 +73,44 @@ class LinkQuery:
 
     def _start_planned(self, place: QueryPlace, work: PlannedWork) -> StreamingQuery:
         stopping = Stopping(self._halted)
-        self._finisher = Finisher(PlannedRounds(place, work, stopping))
-        return FollowingQuery(start_link_query(place, self.name, self._finisher), stopping)
+        finisher = Finisher(PlannedRounds(place, work, stopping))
+        self._finishers = (finisher,)
+        return FollowingQuery(start_link_query(place, self.name, finisher), stopping)
+
+    def _start_join(self, place: QueryPlace, work: JoinWork) -> StreamingQuery:
+        finisher = JoinFinisher(work)
+        self._finishers = (finisher,)
+        query = start_join_query(place, self._spec, work, finisher)
+        if work.until is None or place.once:
+            return query
+        self.goes_on = True
+        return BesideQuery(query, work.until, lambda: finisher.given_up)
 
     def _start_rebuild(self, place: QueryPlace, work: RebuildWork) -> StreamingQuery:
         self.goes_on = True
-        if not is_built(work):
-            self._finisher = building = BuildingFinisher(work)
+        before, self._round = self._round, next_round(work)
+        if self._round is None:
+            switching = Finisher(lambda _: switch_states(place.session, work))
+            self._finishers = (switching,)
+            return start_link_query(replace(place, once=True), self.name, switching)
+        building = BuildingFinisher(work)
+        if work.going_on is None or is_last(self._round, before):
+            self._finishers = (building,)
             return start_building_query(place, self._spec, work, building)
-        self._finisher = switching = Finisher(lambda _: switch_states(place.session, work))
-        return start_link_query(replace(place, once=True), self.name, switching)
+        return self._start_beside(place, work, work.going_on, building)
+
+    def _start_beside(
+        self, place: QueryPlace, work: RebuildWork, going_on: JoinWork, building: BuildingFinisher
+    ) -> StreamingQuery:
+        finisher = JoinFinisher(going_on)
+        self._finishers = (building, finisher)
+        query = start_join_query(place, self._spec, going_on, finisher)
+        try:
+            made = start_building_query(place, self._spec, work, building)
+        except BaseException:
+            query.stop()
+            raise
+        return BesideQuery(query, lambda: not made.isActive, lambda: finisher.given_up, made)
 
     def _start_messages(self, place: QueryPlace, work: MessageWork) -> StreamingQuery:
         stopping = Stopping(self._halted)
@@ -92,7 +123,8 @@ class LinkQuery:
             else:
                 follow_messages(self._spec, work, work.start, stopping.wait)
 
-        finisher = self._finisher = Finisher(take)
+        finisher = Finisher(take)
+        self._finishers = (finisher,)
         query = FollowingQuery(start_link_query(place, self.name, finisher), stopping)
 
         def end(error: BaseException) -> None:

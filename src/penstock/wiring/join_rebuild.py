@@ -1,24 +1,23 @@
-"""A join that is made again beside what it has published: who asks for it, and how it is opened.
+"""A join that is made again beside what it has published: how that is opened, and how it goes over to its new state.
 
-`rebuild.json` beside the states of a join asks for it. While it is there, a new state is
-made in the folder of the next generation, and the output stays as it is.
+While `rebuild_marks` asks for it, a new state is made in the folder of the next
+generation, and the join as it was goes on with the state that it has.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.adapters.kafka.topics import letters_topic
 from penstock.core.avro.schemas import table_schema
-from penstock.core.errors import FencedError, UnavailableError, UsageError
+from penstock.core.errors import FencedError, PenstockError, UnavailableError, UsageError
 from penstock.core.joins.replaced import JoinedRows, can_take_the_place, replacing_changes
 from penstock.core.joins.upgrade import made_join, stays_in_topic
 from penstock.core.schema_changes import SchemaChangeKind
-from penstock.links.joins.publish import Announcement, JoinLetters
+from penstock.links.joins.publish import Announcement, JoinLetters, JoinPublisher
 from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.joins.resolve import resolve_join
 from penstock.links.joins.spec import StandingState
@@ -30,10 +29,10 @@ from penstock.wiring.join_states import (
     kept_job,
     later_steps,
     planned_batches,
-    states_of,
 )
 from penstock.wiring.joins import (
     PUBLISHING_SECONDS,
+    OpenedJoin,
     open_join_publisher,
     read_join,
     register_output,
@@ -41,7 +40,15 @@ from penstock.wiring.joins import (
     with_topics,
 )
 from penstock.wiring.open import open_registry, open_topic_log, schema_changes_topic
-from penstock.wiring.whole_files import write_whole
+from penstock.wiring.rebuild_marks import (
+    RebuildMark,
+    end_rebuild,
+    is_marked,
+    note_standing_still,
+    read_mark,
+    write_mark,
+)
+from penstock.wiring.standing_join import plan_as_it_was
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,6 +61,12 @@ if TYPE_CHECKING:
     from penstock.core.schema_changes import SchemaChange
     from penstock.links.joins.spec import JoinJob
     from penstock.ports.registry import Registry
+    from penstock.wiring.joins import ReadJoin
+
+_Found: TypeAlias = "tuple[TopicReader, Registry, ReadJoin]"
+"""What Kafka is asked by, what schemas are asked of, and what Kafka has of the join."""
+_Planned: TypeAlias = "tuple[JoinJob, Sequence[tuple[str, int]]]"
+"""A join, and the partitions of its inputs."""
 
 _PART_BYTES = 64 << 20
 _EMPTY_IT = (
@@ -67,7 +80,8 @@ class OpenedRebuild:
     """A join that is made again: its new state is that of `job` in `checkpoint`.
 
     It has to come to `reaches` at least. `standing` is the state whose rows stay in the
-    output; None where the table is made anew. Until it is there, only `letters` publishes.
+    output; None where the table is made anew. `as_it_was` goes on until then, and publishes by
+    way of `letters`, too; where it cannot, those alone do, what cannot be read and nothing else.
     """
 
     spec: PipelineSpec
@@ -75,6 +89,7 @@ class OpenedRebuild:
     checkpoint: Path
     reaches: Mapping[tuple[str, int], int]
     standing: StandingState | None
+    as_it_was: OpenedJoin | None
     letters: JoinLetters
     next_record: JoinRecord
     announcement: Announcement | None
@@ -127,34 +142,12 @@ def _require_topic_that_steps_read(
         raise UsageError(message, hint)
 
 
-def ask_for_rebuild(spec: PipelineSpec, name: str) -> None:
-    """Have the next run make a join again, and the steps that read it. Whoever calls holds the leader's lock."""
-    # The last one first: if this ends halfway, no step is made again without those that read it.
-    for each in reversed([name, *later_steps(spec, name)]):
-        _write(spec, each, {})
+def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | OpenedJoin | None:
+    """Take a join over that is to be made again; None where nobody asks for that. Raises as `open_join`.
 
-
-def take_back_rebuild(spec: PipelineSpec, name: str) -> None:
-    """Have the next run go on with the states that there were. Whoever calls holds the leader's lock.
-
-    Raises UsageError for a step that reads another one which is made again.
+    A step that reads another one which is made again waits for it, and goes on as it was.
     """
-    before = spec.join(name).step_before
-    if before is not None and _file(spec, before).is_file():
-        message = f"{name} reads {before}, which is made again, and its state is of the rows of before"
-        raise UsageError(message, f"take that back: penstock joinery rebuild FILE {before} --cancel")
-    for each in (name, *later_steps(spec, name)):
-        end_rebuild(spec, each)
-
-
-def end_rebuild(spec: PipelineSpec, name: str) -> None:
-    """Note that a join has gone over to its new state."""
-    _file(spec, name).unlink(missing_ok=True)
-
-
-def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | None:
-    """Take a join over that is to be made again; None where nobody asks for that. Raises as `open_join`."""
-    if not _file(spec, name).is_file():
+    if not is_marked(spec, name):
         return None
     with ExitStack() as opened:
         log = opened.enter_context(closing(open_topic_log(spec)))
@@ -164,14 +157,15 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | N
         if record is None or not _is_asked_for(spec, name, record):
             end_rebuild(spec, name)
             return None
-        _require_step_before(spec, name)
+        if waits_for_step(spec, name):
+            return _open_waiting(spec, name, epoch, (log, registry, read))
 
-        def planned(pinned: Mapping[str, int]) -> JoinJob:
-            return resolve_join(
-                spec.join(name), read.announced, registry.value_schema, schema_changes_topic(spec), pinned
-            )
+        def planned(pinned: Mapping[str, int]) -> _Planned:
+            topic = schema_changes_topic(spec)
+            job = resolve_join(spec.join(name), read.announced, registry.value_schema, topic, pinned)
+            return with_topics(spec, log, job, read)
 
-        job, partitions = with_topics(spec, log, _begun(spec, name, record, planned), read)
+        job, partitions = _begun(spec, name, record, planned, log)
         generation = _replaced(spec, name, record) + 1
         checkpoint = checkpoint_of(spec, name, generation)
         if not planned_batches(checkpoint):
@@ -180,27 +174,69 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | N
         standing = _standing(spec, job, record)
         next_record, announcement = _next(job, replace(record, epoch=epoch), generation, standing)
         keep_job(checkpoint, job)
-        reaches = {place: offset for place, offset in record.places.items() if place[0] in job.topics}
-        letters = _open_letters(spec, name, record, epoch, log)
-        return OpenedRebuild(spec, job, checkpoint, reaches, standing, letters, next_record, announcement)
+        reaches = {**read_mark(spec, name).ends, **record.places}
+        reaches = {place: offset for place, offset in reaches.items() if place[0] in job.topics}
+        as_it_was = _open_as_it_was(spec, name, epoch, (log, registry, read))
+        letters = _open_letters(spec, name, record, epoch, log) if as_it_was is None else as_it_was.publisher
+        return OpenedRebuild(spec, job, checkpoint, reaches, standing, as_it_was, letters, next_record, announcement)
+
+
+def waits_for_step(spec: PipelineSpec, name: str) -> bool:
+    """Whether the step that a join reads is made again itself: what it makes may have other fields then."""
+    before = spec.join(name).step_before
+    return before is not None and is_marked(spec, before)
+
+
+def _open_waiting(spec: PipelineSpec, name: str, epoch: int, found: _Found) -> OpenedJoin:
+    """Open a join as it was. Raises UnavailableError where it cannot go on."""
+    as_it_was = _open_as_it_was(spec, name, epoch, found)
+    if as_it_was is None:
+        message = f"the join {name} waits for {spec.join(name).step_before}, which is made again"
+        raise UnavailableError(message, "it begins by itself when that is done")
+    return as_it_was
+
+
+def _open_as_it_was(spec: PipelineSpec, name: str, epoch: int, found: _Found) -> OpenedJoin | None:
+    """What goes on while a join is made again; None where nothing does, which is noted for `penstock status`."""
+    still = read_mark(spec, name).still
+    if still is not None and still.epoch == epoch:
+        return None
+    log, registry, read = found
+    try:
+        planned = plan_as_it_was(spec, name, log, registry, read)
+    except PenstockError as error:
+        if error.retryable:
+            raise
+        note_standing_still(spec, name, epoch, error.message)
+        return None
+    record = planned.record
+    publisher = open_join_publisher(spec, name, epoch, log)
+    letters = JoinPublisher(publisher, planned.target, replace(record, epoch=epoch), None)
+    _claim(letters, record)
+    return OpenedJoin(planned.job, letters, planned.checkpoint)
 
 
 def _open_letters(spec: PipelineSpec, name: str, record: JoinRecord, epoch: int, log: TopicReader) -> JoinLetters:
-    """Fence everybody else who publishes for the join, also those who sleep: the next record may be hours away."""
     publisher = open_join_publisher(spec, name, epoch, log)
     letters = JoinLetters(publisher, name, letters_topic(spec.pipeline, name), replace(record, epoch=epoch))
+    _claim(letters, record)
+    return letters
+
+
+def _claim(letters: JoinLetters, before: JoinRecord) -> None:
+    """Fence everybody else who publishes for the join, also those who sleep: the next record may be hours away."""
     try:
-        if record.epoch != epoch:
+        if letters.record.epoch != before.epoch:
             letters.claim()
     except BaseException:
         letters.close()
         raise
-    return letters
 
 
 def _replaced(spec: PipelineSpec, name: str, record: JoinRecord) -> int:
     """The generation whose place the new state takes."""
-    return int(_read(spec, name).get("replaces", record.generation))
+    mark = read_mark(spec, name)
+    return mark.replaces if mark.digest else record.generation
 
 
 def _is_asked_for(spec: PipelineSpec, name: str, record: JoinRecord) -> bool:
@@ -214,29 +250,26 @@ def _is_announced(record: JoinRecord, replaced: int) -> bool:
     return replaced == record.generation - 1 and record.batch == NO_BATCH
 
 
-def _require_step_before(spec: PipelineSpec, name: str) -> None:
-    """Raise UnavailableError while the step that a join reads is made again itself."""
-    before = spec.join(name).step_before
-    if before is not None and _file(spec, before).is_file():
-        message = f"the join {name} waits for {before}, which is made again"
-        raise UnavailableError(message, "it begins by itself when that is done")
-
-
 def _begun(
-    spec: PipelineSpec, name: str, record: JoinRecord, planned: Callable[[Mapping[str, int]], JoinJob]
-) -> JoinJob:
+    spec: PipelineSpec,
+    name: str,
+    record: JoinRecord,
+    planned: Callable[[Mapping[str, int]], _Planned],
+    log: TopicReader,
+) -> _Planned:
     """The join as its new state was begun, which begins now where there is none, or the file has changed since."""
-    said = _read(spec, name)
-    if "digest" in said:
-        job = planned(said["schema_ids"])
-        if job.plan.digest == said["digest"]:
-            return job
+    mark = read_mark(spec, name)
+    if mark.digest:
+        job, partitions = planned(mark.schema_ids)
+        if job.plan.digest == mark.digest:
+            return job, partitions
     generation = record.generation + 1
     empty_checkpoint(checkpoint_of(spec, name, generation))
-    job = planned({})
+    job, partitions = planned({})
     schema_ids = {stream.topic: stream.schema_id for stream in job.streams}
-    _write(spec, name, {"replaces": record.generation, "digest": job.plan.digest, "schema_ids": schema_ids})
-    return job
+    ends = log.ends([place for place in partitions if place[0] not in record.ids])
+    write_mark(spec, name, RebuildMark(record.generation, job.plan.digest, schema_ids, dict(ends)))
+    return job, partitions
 
 
 def _standing(spec: PipelineSpec, job: JoinJob, record: JoinRecord) -> StandingState | None:
@@ -269,20 +302,3 @@ def _next(
         return replace(fresh, follows=record.follows + 1), Announcement(SchemaChangeKind.SCHEMA, order)
     kind = SchemaChangeKind.TRUNCATE if record.digest == job.plan.digest else SchemaChangeKind.CREATE
     return fresh, Announcement(kind, order)
-
-
-def _file(spec: PipelineSpec, name: str) -> Path:
-    return states_of(spec, name) / "rebuild.json"
-
-
-def _read(spec: PipelineSpec, name: str) -> dict[str, Any]:
-    """What the mark says; nothing where it cannot be read: then the new state is begun anew."""
-    try:
-        said: dict[str, Any] = json.loads(_file(spec, name).read_text(encoding="utf-8"))
-    except ValueError:
-        return {}
-    return said
-
-
-def _write(spec: PipelineSpec, name: str, said: Mapping[str, object]) -> None:
-    write_whole(_file(spec, name), json.dumps(said))

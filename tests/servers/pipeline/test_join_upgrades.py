@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from penstock.cli.joinery import app
 from penstock.core.errors import FencedError, UsageError
 from penstock.core.schema_changes import SchemaChange
-from penstock.wiring.join_rebuild import open_rebuild
+from penstock.wiring.join_rebuild import OpenedRebuild, open_rebuild
 from penstock.wiring.open import open_registry, open_topic_log
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.servers.pipeline.conftest import PipelineCase
 
-    from penstock.wiring.join_rebuild import OpenedRebuild
-
-_FIRST = (
+FIRST = (
     BUSINESSES,
     REVIEWS,
     "INSERT INTO business VALUES (1, 'one', 'Ulm'), (2, 'two', 'Bonn')",
@@ -37,7 +35,7 @@ def _carried(make_case: Callable[..., PipelineCase]) -> tuple[PipelineCase, str]
     """A pipeline whose join has carried the first rows, and the join's name."""
     case = make_case()
     name = add_join(case.file, case.database)
-    case.write(*_FIRST)
+    case.write(*FIRST)
     case.run_once()
     return case, name
 
@@ -107,7 +105,7 @@ def assert_verified(case: PipelineCase) -> None:
 def assert_a_field_is_added(case: PipelineCase) -> None:
     """A field that was excluded comes in by a rebuild, which publishes it in one transaction, and no emptied table."""
     name = add_join(case.file, case.database)
-    case.write(*_FIRST)
+    case.write(*FIRST)
     case.run_once()
     before = len(case.messages()[f"{name}.joined.{name}"])
     change(case, {"exclude_fields": []})
@@ -141,7 +139,14 @@ def assert_a_field_is_added(case: PipelineCase) -> None:
 
 
 def test_an_added_field_is_published_beside_what_there_is(make_case: Callable[..., PipelineCase]) -> None:
-    assert_a_field_is_added(make_case())
+    case = make_case()
+
+    assert_a_field_is_added(case)
+
+    (name,) = [each.name for each in case.spec.joins]
+    batches = [record["batch"] for record in case.records(name) if record["generation"] == 1]
+    # As the join was, it carried what came before its next state took over.
+    assert sorted(set(batches)) == [-1, 0, 1]
 
 
 @pytest.mark.nightly
@@ -163,7 +168,7 @@ def test_a_rebuild_that_was_taken_back_leaves_the_join_as_it_is(make_case: Calla
     spec, half = case.spec, case.spec.home / "joins" / name / "2"
     # What a killed run has made of it.
     opened = open_rebuild(spec, name, case.records(name)[-1]["epoch"] + 1)
-    assert opened is not None
+    assert isinstance(opened, OpenedRebuild)
     opened.letters.close()
     assert half.is_dir()
     (half / "offsets").mkdir()
@@ -204,14 +209,14 @@ def test_rows_go_where_readers_look_though_a_rebuild_with_a_topic_of_its_own_was
     without = yaml.safe_load(with_stars)
     without["join"][0]["exclude_fields"] += ["stars"]
     file.write_text(yaml.safe_dump(without))
-    case.write(*_FIRST)
+    case.write(*FIRST)
     case.run_once()
 
     def take_back_after(do: Callable[[OpenedRebuild], object], change_of_a_row: str) -> None:
         file.write_text(with_stars)
         rebuild(case, name)
         opened = open_rebuild(case.spec, name, case.records(name)[-1]["epoch"])
-        assert opened is not None
+        assert isinstance(opened, OpenedRebuild)
         do(opened)
         opened.letters.close()
         file.write_text(yaml.safe_dump(without))
@@ -244,12 +249,12 @@ def test_an_older_instance_is_refused_while_a_newer_one_makes_a_join_again(
     epoch = case.records(name)[-1]["epoch"]
     rebuild(case, name)
     newer = open_rebuild(case.spec, name, epoch + 1)
-    assert newer is not None
+    assert isinstance(newer, OpenedRebuild)
 
     with pytest.raises(FencedError):
         open_rebuild(case.spec, name, epoch)
 
-    newer.letters.set_aside([])
+    newer.letters.claim()
     newer.letters.close()
 
 
@@ -298,7 +303,7 @@ def test_another_key_has_the_table_made_anew(make_case: Callable[..., PipelineCa
     del spark
     case = make_case()
     name = add_join(case.file, case.database)
-    case.write(*_FIRST, "CREATE TABLE tag (tag_id INT PRIMARY KEY, business INT, tag VARCHAR(9))")
+    case.write(*FIRST, "CREATE TABLE tag (tag_id INT PRIMARY KEY, business INT, tag VARCHAR(9))")
     case.write("INSERT INTO tag VALUES (1, 1, 'old'), (2, 1, 'new'), (3, 2, 'new')")
     case.run_once()
     file = case.file.parent / "business_review.yaml"

@@ -11,8 +11,15 @@ from tests.unit.config.test_joins import PIPELINE
 from penstock.config.load import parse
 from penstock.core.errors import UsageError
 from penstock.links.joins.record import JoinRecord
-from penstock.wiring.join_rebuild import ask_for_rebuild, take_back_rebuild
 from penstock.wiring.join_states import checkpoint_of, forget_other_states, has_state, states_of
+from penstock.wiring.rebuild_marks import (
+    RebuildMark,
+    StandingStill,
+    ask_for_rebuild,
+    read_mark,
+    take_back_rebuild,
+    write_mark,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,10 +62,12 @@ def test_a_state_that_ends_elsewhere_is_not_that_of_the_record(spec: PipelineSpe
 def test_only_the_state_of_the_record_stays(spec: PipelineSpec) -> None:
     for generation in (1, 2, 3):
         checkpoint_of(spec, LAST, generation).mkdir(parents=True)
+        (states_of(spec, LAST) / "differences" / str(generation)).mkdir(parents=True)
 
     forget_other_states(spec, LAST, 2)
 
-    assert [each.name for each in states_of(spec, LAST).iterdir()] == ["2"]
+    assert sorted(each.name for each in states_of(spec, LAST).iterdir()) == ["2", "differences"]
+    assert [each.name for each in (states_of(spec, LAST) / "differences").iterdir()] == ["2"]
 
 
 def test_a_rebuild_that_is_asked_for_halfway_is_of_the_last_step(spec: PipelineSpec) -> None:
@@ -69,6 +78,31 @@ def test_a_rebuild_that_is_asked_for_halfway_is_of_the_last_step(spec: PipelineS
         ask_for_rebuild(spec, STEP)
 
     assert is_asked_for(spec) == [False, True]
+
+
+def test_a_mark_is_read_as_it_was_written(spec: PipelineSpec) -> None:
+    mark = RebuildMark(4, "digest", {"reviews": 7}, {("tags", 1): 9}, StandingStill(3, "its state is lost"))
+
+    write_mark(spec, LAST, mark)
+
+    assert read_mark(spec, LAST) == mark
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ('{"replaces": 4, "digest": "digest", "schema_ids": {"reviews": 7}}', RebuildMark(4, "digest", {"reviews": 7})),
+        ("{}", RebuildMark()),
+        ("", RebuildMark()),
+        ("[]", RebuildMark()),
+    ],
+    ids=["of an older release", "just asked for", "what a machine that went down has left", "something else"],
+)
+def test_a_mark_without_what_was_begun_has_it_begun_anew(spec: PipelineSpec, text: str, mark: RebuildMark) -> None:
+    ask_for_rebuild(spec, LAST)
+    (states_of(spec, LAST) / "rebuild.json").write_text(text)
+
+    assert read_mark(spec, LAST) == mark
 
 
 def test_a_step_is_not_taken_back_without_the_one_that_it_reads(spec: PipelineSpec) -> None:

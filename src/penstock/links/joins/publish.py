@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from itertools import chain
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,24 +61,47 @@ class Announcement:
 
 
 class JoinLetters:
-    """The end of a join whose output stays as it is: it alone publishes for it, and only what cannot be read."""
+    """The end of a join whose output stays as it is: it alone publishes for it, and only what cannot be read.
+
+    A state that is made beside another one sets aside what it reads before the other
+    does, which may publish meanwhile, in another thread: what either of them has set
+    aside, the other does not.
+    """
 
     def __init__(self, publisher: Publisher, name: str, letters_topic: str, record: JoinRecord) -> None:
         """Go on from `record` of the join called `name`."""
         self.publisher = publisher
         self._name = name
         self._letters_topic = letters_topic
+        self._turn = Lock()
+        self._ahead: set[tuple[str, int, int]] = set()
+        """What was set aside of what is not in yet."""
         self.record = record
 
     def claim(self) -> None:
         """Commit the record as it is: of two instances, the older one that wakes sees that it is."""
         self._commit([], [], self.record)
 
-    def set_aside(self, unreadable: Sequence[Unreadable]) -> None:
-        """Commit messages of the inputs that cannot be read, and nothing else."""
-        require_few(unreadable)
-        self.record = replace(self.record, letters=self.record.letters + len(unreadable))
-        self._commit([], self._letters(unreadable), self.record)
+    def set_aside(self, unreadable: Sequence[Unreadable]) -> Sequence[Unreadable]:
+        """Commit those messages that cannot be read, and that the record does not have, and nothing else; return them.
+
+        Raises PositionError for more than decode.UNREADABLE_MAX.
+        """
+        with self._turn:
+            fresh = self._fresh(unreadable)
+            require_few(fresh)
+            if fresh:
+                record = replace(self.record, letters=self.record.letters + len(fresh))
+                self._commit([], self._letters(fresh), record)
+                self.record = record
+                self._ahead |= {_place(each) for each in fresh}
+            return fresh
+
+    def _fresh(self, unreadable: Sequence[Unreadable]) -> list[Unreadable]:
+        """Those that nobody has set aside."""
+        places = self.record.places
+        behind = [each for each in unreadable if each.offset >= places.get((each.topic, each.partition), 0)]
+        return [each for each in behind if _place(each) not in self._ahead]
 
     def go_over(self, target: JoinTarget) -> JoinPublisher:
         """Publish the output, too, from now on."""
@@ -157,13 +181,16 @@ class JoinPublisher(JoinLetters):
 
         Raises PositionError for more messages that cannot be read than decode.UNREADABLE_MAX.
         """
-        require_few(unreadable)
-        changes = changes_in_parts(self._target.plan, differences, _PART_BYTES)
-        letters = self.record.letters + len(unreadable)
-        record = replace(self.record, batch=batch, places=dict(places), letters=letters)
-        count = self._commit(self._messages(changes, batch), self._letters(unreadable), record)
-        self.record = record
-        return count
+        with self._turn:
+            fresh = self._fresh(unreadable)
+            require_few(fresh)
+            changes = changes_in_parts(self._target.plan, differences, _PART_BYTES)
+            letters = self.record.letters + len(fresh)
+            record = replace(self.record, batch=batch, places=dict(places), letters=letters)
+            count = self._commit(self._messages(changes, batch), self._letters(fresh), record)
+            self.record = record
+            self._ahead = {each for each in self._ahead if each[2] >= record.places.get(each[:2], 0)}
+            return count
 
     def switch(self, record: JoinRecord, announcement: Announcement | None, changes: Iterable[OutputRows]) -> int:
         """Go over to another state, of which `record` is: commit what is announced and `changes`; return how many.
@@ -202,6 +229,10 @@ class JoinPublisher(JoinLetters):
             keys, values = encode_changes(table, rows, now_ms)
             yield Messages(registered.topic, keys, values, np.arange(first, first + count, dtype=np.int64))
             first += count
+
+
+def _place(message: Unreadable) -> tuple[str, int, int]:
+    return message.topic, message.partition, message.offset
 
 
 def _file(generation: int) -> str:

@@ -1,0 +1,136 @@
+"""A join that is made again, in rounds: each reads what is there when it begins, and the join as it was goes on beside.
+
+When what is left is little, that stands still for one more round, and the output goes over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.core.joins.unreadable import MARK, split_blocks
+from penstock.spark.finisher import note_of
+from penstock.spark.join_kernel import run_blocks
+from penstock.spark.join_query import OFFSETS_MAX, differences_of, start_join_query, told_error
+from penstock.spark.join_state import JoinStateReader
+from penstock.spark.moved_state import settle_commit, settle_state
+from penstock.wiring.join_states import committed_batches, read_places
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+    from pyspark.errors.exceptions.base import StreamingQueryException
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.jobs.link import RebuildWork
+    from penstock.spark.queries import QueryPlace
+
+
+@dataclass(slots=True)
+class BuildingFinisher:
+    """Passes over what comes of the micro-batches of a state that is made beside another one."""
+
+    work: RebuildWork
+    error: BaseException | None = None
+
+    def __call__(self, frame: DataFrame, _batch: int) -> None:
+        """Move the state on; see `JoinFinisher`."""
+        try:
+            aside = frame.filter(f"substring(value, 1, 4) = X'{MARK.hex()}'")
+            self.work.set_aside(split_blocks(run_blocks(aside, differences_of(self.work.checkpoint)))[1])
+        except BaseException as error:  # noqa: BLE001 - it is kept, and told
+            self.error = told_error(str(error)) or error
+            raise RuntimeError(note_of(self.error)) from None
+
+
+class BesideQuery(StreamingQuery):
+    """A join that goes on as it was beside something else, and is over when that is.
+
+    Not before: also once it has come to its end, or has given up.
+    """
+
+    def __init__(
+        self,
+        query: StreamingQuery,
+        until: Callable[[], bool],
+        has_given_up: Callable[[], bool],
+        building: StreamingQuery | None = None,
+    ) -> None:
+        """Be `query`, and `building` as well: what ends one of them with an error ends both."""
+        super().__init__(query._jsq)  # noqa: SLF001 - it has no other way to be made
+        self._until = until
+        self._has_given_up = has_given_up
+        self._building = building
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - PySpark's name
+        """Whether nothing has ended it."""
+        return self.exception() is None and not self._until()
+
+    def exception(self) -> StreamingQueryException | None:
+        """What ended it, if that was an error."""
+        own = None if self._has_given_up() else super().exception()
+        return own or (None if self._building is None else self._building.exception())
+
+    def stop(self) -> None:
+        """End it, and `building`."""
+        try:
+            if self._building is not None:
+                self._building.stop()
+        finally:
+            super().stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How far a state that is made is when a round of it begins: messages it has `read`, and those it is `behind`."""
+
+    read: int
+    behind: int
+
+    def is_futile(self, before: Round | None) -> bool:
+        """Whether one round came to its end since `before`, and nothing was gained: the join goes on as fast as that.
+
+        What a round reads is at least what the state was behind when it began.
+        """
+        return before is not None and self.read - before.read >= before.behind and self.behind >= before.behind
+
+
+def next_round(work: RebuildWork) -> Round | None:
+    """The round that is to come; None where the state has come as far as it must."""
+    batches = committed_batches(work.checkpoint)
+    places = read_places(work.checkpoint, max(batches)) if batches else {}
+    found = Round(
+        read=sum(places.get(place, 0) for place in work.reaches),
+        behind=sum(max(0, offset - places.get(place, 0)) for place, offset in work.reaches.items()),
+    )
+    return None if batches and not found.behind else found
+
+
+def is_last(round_: Round, before: Round | None) -> bool:
+    """Whether the join as it was is to stand still in a round: one micro-batch is left, or it will never be less."""
+    return (round_.read > 0 and round_.behind <= OFFSETS_MAX) or round_.is_futile(before)
+
+
+def start_building_query(
+    place: QueryPlace, spec: PipelineSpec, work: RebuildWork, finish: BuildingFinisher
+) -> StreamingQuery:
+    """Start a query that makes a state of all that is there now, and ends. Raises as `settle_state` does."""
+    return start_join_query(replace(place, once=True), spec, work, finish)
+
+
+def switch_states(session: SparkSession, work: RebuildWork) -> None:
+    """Publish what a state that is built makes of the output, and go over to it. Raises as `JoinStateReader`."""
+    batch, folder = max(committed_batches(work.checkpoint)), differences_of(work.checkpoint)
+    before: Sequence[pa.Table] = []
+    if work.standing is not None:
+        standing = work.standing
+        settle_state(standing.checkpoint)
+        settle_commit(standing.checkpoint, standing.batch)
+        before = JoinStateReader(session, standing.checkpoint, standing.batch).result(standing.job.plan, folder)
+    after = JoinStateReader(session, work.checkpoint, batch).result(work.job.plan, folder)
+    work.switch(batch, read_places(work.checkpoint, batch), before, after)
