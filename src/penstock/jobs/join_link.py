@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from penstock.jobs.link import JoinWork, RebuildWork
 from penstock.links.counts import CarriedRows
-from penstock.links.joins.publish import JoinLetters, JoinPublisher
 from penstock.links.joins.record import NO_BATCH
 from penstock.wiring.join_rebuild import OpenedRebuild, open_rebuild, waits_for_step
 from penstock.wiring.join_states import forget_other_states
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.core.errors import PenstockError
     from penstock.core.joins.unreadable import Unreadable
+    from penstock.links.joins.publish import JoinLetters, JoinPublisher
     from penstock.ports.state import State
 
 _log = structlog.get_logger()
@@ -65,8 +66,8 @@ class JoinLink:
             _log.warning("join is made again from its topics", join=self.name, generation=record.generation)
         forget_other_states(self._pipeline, self.name, record.generation)
         parallelism = self._pipeline.join(self.name).parallelism
-        places, batch = record.places, record.batch
-        return JoinWork(opened.job, opened.checkpoint, places, batch, publisher.has, self._take, parallelism)
+        places, batch, take = record.places, record.batch, partial(self._take, publisher)
+        return JoinWork(opened.job, opened.checkpoint, places, batch, publisher.has, take, parallelism)
 
     def _as_it_was(self, opened: OpenedJoin, until: Callable[[], bool] | None = None) -> JoinWork:
         publisher = opened.publisher
@@ -76,7 +77,7 @@ class JoinLink:
             places=publisher.record.places,
             batch=publisher.record.batch,
             has=publisher.has,
-            take=self._take,
+            take=partial(self._take, publisher),
             until=until,
             stand_still=self._stand_still,
         )
@@ -87,7 +88,8 @@ class JoinLink:
 
     def _rebuild(self, opened: OpenedRebuild) -> RebuildWork:
         letters = self._publisher = opened.letters
-        _log.info("join is made again beside its output", join=self.name, generation=opened.next_record.generation)
+        told = {"generation": opened.next_record.generation, "goes_on": opened.as_it_was is not None}
+        _log.info("join is made again beside its output", join=self.name, **told)
 
         def switch(
             batch: int,
@@ -119,16 +121,16 @@ class JoinLink:
 
     def _take(
         self,
+        publisher: JoinPublisher,
         batch: int,
         places: Mapping[tuple[str, int], int],
         differences: Sequence[pa.Table],
         unreadable: Sequence[Unreadable],
     ) -> None:
-        if isinstance(self._publisher, JoinPublisher):
-            count = self._publisher.publish(batch, places, differences, unreadable)
-            self._tell(unreadable)
-            self._count(count)
-            _log.info("join published", join=self.name, batch=batch, changes=count)
+        count = publisher.publish(batch, places, differences, unreadable)
+        self._tell(unreadable)
+        self._count(count)
+        _log.info("join published", join=self.name, batch=batch, changes=count)
 
     def _tell(self, unreadable: Sequence[Unreadable]) -> None:
         for each in unreadable:
