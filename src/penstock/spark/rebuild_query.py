@@ -16,7 +16,7 @@ from penstock.spark.join_kernel import run_blocks
 from penstock.spark.join_query import OFFSETS_MAX, differences_of, start_join_query, told_error
 from penstock.spark.join_state import JoinStateReader
 from penstock.spark.moved_state import settle_commit, settle_state
-from penstock.wiring.join_states import committed_batches, read_places
+from penstock.wiring.join_states import committed_batches, newest_places, read_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,13 +102,12 @@ class Round:
 
 def next_round(work: RebuildWork) -> Round | None:
     """The round that is to come; None where the state has come as far as it must."""
-    batches = committed_batches(work.checkpoint)
-    places = read_places(work.checkpoint, max(batches)) if batches else {}
+    places = newest_places(work.checkpoint)
     found = Round(
         read=sum(places.get(place, 0) for place in work.reaches),
         behind=sum(max(0, offset - places.get(place, 0)) for place, offset in work.reaches.items()),
     )
-    return None if batches and not found.behind else found
+    return None if places and not found.behind else found
 
 
 def is_last(round_: Round, before: Round | None) -> bool:

@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import UnavailableError
-from penstock.wiring.join_states import checkpoint_of, committed_batches, read_places
+from penstock.wiring.join_states import checkpoint_of, newest_places
 from penstock.wiring.joins import plan_of_join, read_join_record
 from penstock.wiring.kafka_mirror import KafkaMirror
 from penstock.wiring.link_place import LinkPlace
@@ -58,9 +58,8 @@ class JoinMirror(KafkaMirror):
         mark = read_mark(self._spec, self.name)
         places = _places(self._topics.shapes(mark.schema_ids))
         checkpoint = checkpoint_of(self._spec, self.name, (mark.replaces or record.generation) + 1)
-        batches = committed_batches(checkpoint)
         try:
-            read = read_places(checkpoint, max(batches)) if batches else {}
+            read = newest_places(checkpoint)
         except FileNotFoundError:
             # It went over to that state just now.
             return ""

@@ -28,6 +28,7 @@ from penstock.wiring.join_states import (
     keep_job,
     kept_job,
     later_steps,
+    newest_places,
     planned_batches,
 )
 from penstock.wiring.joins import (
@@ -176,7 +177,7 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | O
         keep_job(checkpoint, job)
         reaches = {**read_mark(spec, name).ends, **record.places}
         reaches = {place: offset for place, offset in reaches.items() if place[0] in job.topics}
-        as_it_was = _open_as_it_was(spec, name, epoch, (log, registry, read))
+        as_it_was = _open_as_it_was(spec, name, epoch, (log, registry, read), newest_places(checkpoint))
         letters = _open_letters(spec, name, record, epoch, log) if as_it_was is None else as_it_was.publisher
         return OpenedRebuild(spec, job, checkpoint, reaches, standing, as_it_was, letters, next_record, announcement)
 
@@ -189,15 +190,20 @@ def waits_for_step(spec: PipelineSpec, name: str) -> bool:
 
 def _open_waiting(spec: PipelineSpec, name: str, epoch: int, found: _Found) -> OpenedJoin:
     """Open a join as it was. Raises UnavailableError where it cannot go on."""
-    as_it_was = _open_as_it_was(spec, name, epoch, found)
+    as_it_was = _open_as_it_was(spec, name, epoch, found, {})
     if as_it_was is None:
         message = f"the join {name} waits for {spec.join(name).step_before}, which is made again"
         raise UnavailableError(message, "it begins by itself when that is done")
     return as_it_was
 
 
-def _open_as_it_was(spec: PipelineSpec, name: str, epoch: int, found: _Found) -> OpenedJoin | None:
-    """What goes on while a join is made again; None where nothing does, which is noted for `penstock status`."""
+def _open_as_it_was(
+    spec: PipelineSpec, name: str, epoch: int, found: _Found, begun: Mapping[tuple[str, int], int]
+) -> OpenedJoin | None:
+    """What goes on while a join is made again; None where nothing does, which is noted for `penstock status`.
+
+    The state that is made has come to `begun`.
+    """
     still = read_mark(spec, name).still
     if still is not None and still.epoch == epoch:
         return None
@@ -211,7 +217,7 @@ def _open_as_it_was(spec: PipelineSpec, name: str, epoch: int, found: _Found) ->
         return None
     record = planned.record
     publisher = open_join_publisher(spec, name, epoch, log)
-    letters = JoinPublisher(publisher, planned.target, replace(record, epoch=epoch), None)
+    letters = JoinPublisher(publisher, planned.target, replace(record, epoch=epoch), None, begun)
     _claim(letters, record)
     return OpenedJoin(planned.job, letters, planned.checkpoint)
 

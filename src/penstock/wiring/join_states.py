@@ -72,6 +72,12 @@ def read_places(checkpoint: Path, batch: int) -> Mapping[tuple[str, int], int]:
         raise PositionError(message, f"remove {checkpoint}: the join is made again from its topics") from error
 
 
+def newest_places(checkpoint: Path) -> Mapping[tuple[str, int], int]:
+    """Where the newest micro-batch that is done ends; nothing before the first one. Raises as `read_places`."""
+    batches = committed_batches(checkpoint)
+    return read_places(checkpoint, max(batches)) if batches else {}
+
+
 def _numbers(folder: Path) -> set[int]:
     return {int(file.name) for file in folder.iterdir() if file.name.isdigit()} if folder.is_dir() else set()
 

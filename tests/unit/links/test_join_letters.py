@@ -21,12 +21,12 @@ def poison(*offsets: int) -> list[Unreadable]:
     return [Unreadable(*PLACE, offset, b"hello", "it is not of shop.reviews") for offset in offsets]
 
 
-def joined(publisher: MemoryPublisher, read: int) -> JoinPublisher:
-    """A join that has read so many messages."""
+def joined(publisher: MemoryPublisher, read: int, begun: int = 0) -> JoinPublisher:
+    """A join that has read so many messages, and whose next state has come to `begun`."""
     job = job_of(1)
     registered = RegisteredTable(job.plan.output, "joined", 1, 2, "")
     target = JoinTarget("joined", job.plan, registered, 1, "schemas", "letters")
-    return JoinPublisher(publisher, target, JoinRecord(1, 1, 4, "digest", (), {PLACE: read}), None)
+    return JoinPublisher(publisher, target, JoinRecord(1, 1, 4, "digest", (), {PLACE: read}), None, {PLACE: begun})
 
 
 def test_what_the_join_has_read_its_next_state_does_not_set_aside(publisher: MemoryPublisher) -> None:
@@ -52,3 +52,13 @@ def test_what_the_next_state_reads_first_the_join_does_not_set_aside_again(publi
         (5, [[*PLACE, 9]]),
         (6, [[*PLACE, 10]]),
     ]
+
+
+def test_what_the_next_state_had_read_before_a_start_is_set_aside_by_nobody_again(publisher: MemoryPublisher) -> None:
+    join = joined(publisher, read=6, begun=8)
+
+    join.publish(5, {PLACE: 9}, [], poison(7, 8))
+    told = join.set_aside(poison(8, 9))
+
+    assert told == poison(9)
+    assert [record["letters"] for record in publisher.records] == [1, 2]

@@ -68,14 +68,22 @@ class JoinLetters:
     aside, the other does not.
     """
 
-    def __init__(self, publisher: Publisher, name: str, letters_topic: str, record: JoinRecord) -> None:
-        """Go on from `record` of the join called `name`."""
+    def __init__(
+        self,
+        publisher: Publisher,
+        name: str,
+        letters_topic: str,
+        record: JoinRecord,
+        begun: Mapping[tuple[str, int], int] | None = None,
+    ) -> None:
+        """Go on from `record` of the join called `name`; the state that is made beside it has come to `begun`."""
         self.publisher = publisher
         self._name = name
         self._letters_topic = letters_topic
         self._turn = Lock()
+        self._begun = begun or {}
         self._ahead: set[tuple[str, int, int]] = set()
-        """What was set aside of what is not in yet."""
+        """What was set aside behind that, and behind the record."""
         self.record = record
 
     def claim(self) -> None:
@@ -99,8 +107,8 @@ class JoinLetters:
 
     def _fresh(self, unreadable: Sequence[Unreadable]) -> list[Unreadable]:
         """Those that nobody has set aside."""
-        places = self.record.places
-        behind = [each for each in unreadable if each.offset >= places.get((each.topic, each.partition), 0)]
+        read = (self.record.places, self._begun)
+        behind = [each for each in unreadable if all(each.offset >= of.get(_place(each)[:2], 0) for of in read)]
         return [each for each in behind if _place(each) not in self._ahead]
 
     def go_over(self, target: JoinTarget) -> JoinPublisher:
@@ -136,10 +144,15 @@ class JoinPublisher(JoinLetters):
     """A join's end: it alone publishes for it."""
 
     def __init__(
-        self, publisher: Publisher, target: JoinTarget, record: JoinRecord, announcement: Announcement | None
+        self,
+        publisher: Publisher,
+        target: JoinTarget,
+        record: JoinRecord,
+        announcement: Announcement | None,
+        begun: Mapping[tuple[str, int], int] | None = None,
     ) -> None:
         """Go on from `record`: as it was committed before, or beginning with an announcement."""
-        super().__init__(publisher, target.name, target.letters_topic, record)
+        super().__init__(publisher, target.name, target.letters_topic, record, begun)
         self._target = target
         if announcement is not None:
             self._announce(announcement)
