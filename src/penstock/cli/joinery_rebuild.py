@@ -42,10 +42,10 @@ def rebuild(
     spec = load(file)
     (chosen,) = chosen_joins(spec, str(file), join)
     lock = open_lock(spec)
-    if not lock.acquire(0.0):
-        message = f"the pipeline {spec.pipeline} runs, and its join {join} writes to its state"
-        raise UsageError(message, "stop it first, then type this again")
     try:
+        if not lock.acquire(0.0):
+            message = f"the pipeline {spec.pipeline} runs, and its join {join} writes to its state"
+            raise UsageError(message, "stop it first, then type this again")
         if cancel:
             take_back_rebuild(spec, chosen.name)
             say_note(f"the next run goes on with the state of {chosen.name} that there is: penstock run {file}")
@@ -55,6 +55,7 @@ def rebuild(
         else:
             ask_for_rebuild(spec, chosen.name)
     finally:
+        # Also of the place in the line of ZooKeeper, which would be in the way of who types this again.
         lock.release()
     how = "empties its table, and fills it from its topics" if empty else "makes it again beside its table"
     say_note(f"the next run of {chosen.name} {how}: penstock run {file}")
