@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import PenstockError
 from penstock.core.snapshots import Method
-from penstock.faults.joined import await_micro_batch, lose_states
+from penstock.faults.joined import await_micro_batch, await_rebuild, lose_states, make_again
 from penstock.faults.kept_wal import await_drained, fill_log
 from penstock.faults.snapshots import begin_snapshot, end_snapshot, is_under_way
 from penstock.faults.world import SESSION_SECONDS, World
@@ -40,6 +40,8 @@ Those of snapshots are passed in a snapshot only: see `_IN_SNAPSHOT`.
 _STATEMENTS: Final = ("statement.", "tracker.")
 _TRACKER_IN_ALTER: Final = "kill -9 of the tracker in the middle of an ALTER"
 _FILL_BYTES: Final = 65_536
+_REBUILD_SECONDS: Final = 12.0
+"""About as long as a rebuild of what a suite has written takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def all_faults(broken: BrokenPipeline, *, with_full_disk: bool) -> Sequence[Faul
     if broken.has_join:
         faults += [
             *(Fault(f"{name} in a micro-batch of the join", partial(_in_micro_batch, run)) for name, run in _IN_JOIN),
+            *(Fault(f"{name} while the join is made again", partial(_in_rebuild, run)) for name, run in _IN_JOIN),
             Fault("the state of the join is lost", _lose_join),
         ]
     elsewhere = (*_ELSEWHERE, *source.unreached)
@@ -162,6 +165,17 @@ _IN_JOIN: Final = (
 def _in_micro_batch(run: Callable[[Scene], bool], scene: Scene) -> bool:
     await_micro_batch(scene.world.instances.leader().home)
     time.sleep(scene.random.uniform(0, 0.5))
+    return run(scene)
+
+
+def _in_rebuild(run: Callable[[Scene], bool], scene: Scene) -> bool:
+    leader, output = scene.world.instances.leader(), scene.world.joined
+    leader.kill()
+    if output is not None:
+        make_again(leader.file, output)
+    scene.world.instances.leader()
+    await_rebuild(leader.home)
+    time.sleep(scene.random.uniform(0, _REBUILD_SECONDS))
     return run(scene)
 
 

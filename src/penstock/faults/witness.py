@@ -15,10 +15,10 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from penstock.adapters.registry.access import RegistryAccess
 from penstock.core.errors import PenstockError, UnavailableError
-from penstock.faults.joined import OUTPUT_TOPIC
+from penstock.faults.joined import OUTPUT_TOPIC, RECORDS_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from confluent_kafka import Message
@@ -67,14 +67,15 @@ class Witness:
         the tables were copied is known by the copy of `last_versions`.
         """
         self.tally = Tally()
-        self._topics = {
+        self._topics: dict[str, Callable[[Mapping[str, object]], None]] = {
             f"{prefix}.last_versions": self._take_last_version,
             f"{prefix}.accounts": self._take_account,
             f"{prefix}.entries": self._take_entry,
         }
         self._joined = joined
         if joined is not None:
-            self._topics[OUTPUT_TOPIC] = self._take_joined
+            # Records behind the changes, so that none of these is of a state that is not known.
+            self._topics |= {OUTPUT_TOPIC: joined.take, RECORDS_TOPIC: joined.take_record}
         self._schematizer = schematizer
         self._schemas: dict[int, object] = {}
         self._accounts: dict[int, _Row] = {}
@@ -119,6 +120,8 @@ class Witness:
             if places:
                 self._consumer.assign([TopicPartition(*place, self._next.get(place, _BEGINNING)) for place in places])
                 self._read_to_ends(set(places))
+        for wrong in () if self._joined is None else self._joined.fold():
+            self._doubled(wrong)
 
     def lacks(self, source: SourceConnection) -> int:
         """How many of the source's changes have not come; nobody may write meanwhile."""
@@ -168,8 +171,12 @@ class Witness:
 
     def _take(self, place: tuple[str, int], message: Message) -> None:
         self._next[place] = int(message.offset() or 0) + 1
+        value = message.value() or b""
+        if place[0] == RECORDS_TOPIC:
+            self._topics[RECORDS_TOPIC](json.loads(value))
+            return
         self.tally.changes += 1
-        self._topics[place[0]](self._decode(message.value() or b""))
+        self._topics[place[0]](self._decode(value))
 
     def _decode(self, value: bytes) -> dict[str, object]:
         magic, schema_id = _FRAME.unpack_from(value)
@@ -210,11 +217,6 @@ class Witness:
             self._doubled(f"account {id_}: {op} of version {version} came behind {row.version}")
         row.version = max(row.version, version)
         row.is_there = op != "d"
-
-    def _take_joined(self, change: Mapping[str, object]) -> None:
-        wrong = "" if self._joined is None else self._joined.take(change)
-        if wrong:
-            self._doubled(wrong)
 
     def _lost(self, count: int, example: str) -> None:
         self.tally.lost += count

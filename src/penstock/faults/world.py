@@ -21,7 +21,7 @@ from penstock.embedded.ports import LOOPBACK, choose_port
 from penstock.embedded.schematizer import start_schematizer
 from penstock.faults.broken import SECOND_TARGET, SOURCE_NAMES
 from penstock.faults.instances import Instances
-from penstock.faults.joined import NAME, JoinedOutput, write_join
+from penstock.faults.joined import NAME, PIPELINE, JoinedOutput, write_join
 from penstock.faults.pick import second_target
 from penstock.faults.proxy import Proxy
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from penstock.embedded.server import Server
     from penstock.faults.broken import BrokenPipeline
 
-PIPELINE: Final = "faults"
 SESSION_SECONDS: Final = 3.0
 _SMALL_DISK: Final = "32m"
 

@@ -53,6 +53,22 @@ def test_a_join_is_the_sources_own_join_after_a_kill_and_without_its_state(tmp_p
 
 @pytest.mark.nightly
 @pytest.mark.timeout(1200)
+def test_a_join_that_is_made_again_comes_whole_while_something_breaks(tmp_path: Path) -> None:
+    said: list[str] = []
+    with World(tmp_path / "world", BrokenPipeline(fault_source("mysql"), has_join=True)) as world:
+        known = all_faults(world.broken, with_full_disk=False)
+        faults = [fault.name for fault in known if fault.name.endswith("while the join is made again")]
+        trials = run_suite(world, 1, range(len(faults)), said.append, faults)
+        assert world.joined is not None
+        joined = world.joined.rows()
+
+    assert {trial.fault for trial in trials} == set(faults)
+    assert joined
+    assert [trial for trial in trials if not trial.is_clean] == [], said
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("source", ["mysql", "postgres"])
 def test_a_snapshot_comes_whole_while_something_breaks(tmp_path: Path, source: str) -> None:
     said: list[str] = []

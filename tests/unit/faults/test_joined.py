@@ -19,17 +19,22 @@ def change(op: str, before: int | None, after: int | None, *, id_: int = 1, gene
     return {"op": op, "before": row(before), "after": row(after), "source": {"file": f"join.{generation:06}"}}
 
 
-def test_changes_that_fit_leave_the_newest_row_of_each_key() -> None:
+def folded(*changes: dict[str, object], follows: int = 0) -> tuple[JoinedOutput, list[str]]:
+    """The output after changes, whose second generation follows so many others; and what is wrong with them."""
     output = JoinedOutput()
+    for each in changes:
+        output.take(each)
+    output.take_record({"generation": 1, "follows": 0})
+    output.take_record({"generation": 2, "follows": follows})
+    return output, output.fold()
 
-    taken = [
-        output.take(change("c", None, 0)),
-        output.take(change("u", 0, 1)),
-        output.take(change("c", None, 5, id_=2)),
-        output.take(change("d", 5, None, id_=2)),
-    ]
 
-    assert taken == [""] * 4
+def test_changes_that_fit_leave_the_newest_row_of_each_key() -> None:
+    output, wrong = folded(
+        change("c", None, 0), change("u", 0, 1), change("c", None, 5, id_=2), change("d", 5, None, id_=2)
+    )
+
+    assert wrong == []
     assert output.rows() == {(1, 1, "n", None)}
 
 
@@ -39,21 +44,27 @@ def test_changes_that_fit_leave_the_newest_row_of_each_key() -> None:
     ids=["came again", "other before", "deleted other", "older generation"],
 )
 def test_a_change_that_does_not_fit_is_named(wrong: dict[str, object]) -> None:
-    output = JoinedOutput()
-    output.take(change("c", None, 0))
+    _, (said,) = folded(change("c", None, 0), wrong)
 
-    assert "came behind" in output.take(wrong)
+    assert "came behind" in said
 
 
 def test_a_state_that_was_lost_begins_with_no_rows() -> None:
-    output = JoinedOutput()
-    output.take(change("c", None, 0))
-    output.take(change("c", None, 0, id_=2))
+    output, wrong = folded(change("c", None, 0), change("c", None, 0, id_=2), change("c", None, 7, generation=2))
 
-    again = output.take(change("c", None, 7, generation=2))
-
-    assert again == ""
+    assert wrong == []
     assert output.rows() == {(1, 7, "n", None)}
+
+
+def test_a_state_that_takes_over_stands_on_the_rows_of_the_one_before() -> None:
+    first = [change("c", None, 0), change("c", None, 0, id_=2), change("c", None, 0, id_=3)]
+    switch = [change("r", None, 7, generation=2), change("d", 0, None, id_=2, generation=2)]
+    output, wrong = folded(*first, *switch, change("u", 0, 1, id_=3, generation=2), follows=1)
+    _, again = folded(*first, *switch, *switch, follows=1)
+
+    assert wrong == []
+    assert output.rows() == {(1, 7, "n", None), (3, 1, "n", None)}
+    assert len(again) == len(switch)
 
 
 def test_a_micro_batch_is_waited_for_and_a_state_is_lost_once(tmp_path: Path) -> None:
