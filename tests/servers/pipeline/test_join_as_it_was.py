@@ -144,7 +144,7 @@ def test_a_step_goes_on_as_it_was_until_the_one_that_it_reads_is_made_again(
     batch = case.records(name)[-1]["batch"]
     with closing(open_pipeline_state(case.spec)) as state, join_link(case, name, state) as link:
         query = LinkQuery(case.spec, link, Event())
-        running = query.start(QueryPlace(spark, case.spec.home / "checkpoints", once=False))
+        running = query.start(QueryPlace(spark, once=False))
         try:
             wait_for(lambda: case.records(name)[-1]["batch"] > batch)
             waits = running.isActive
