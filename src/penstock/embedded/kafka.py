@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 _START_SECONDS = 120.0
 _FORMAT_SECONDS = 120.0
 _METADATA_SECONDS = 5.0
+_STATES = "__transaction_state-0"
+_STOPPED = ".kafka_cleanshutdown"
+"""A file that a broker leaves when it is stopped, and takes away when it starts."""
+_KILLED = "was-killed"
+"""A file of ours that is there until a broker that was killed has been looked at."""
 
 _JVM_OPTIONS = (
     *("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dlog4j2.level=WARN"),
@@ -109,6 +114,7 @@ def start_kafka(
     `class_options` tell the broker's JVM where its classes are archived, if that is
     not where they usually are. With `flushes` nothing is acknowledged that is not on the
     disk: a broker that is alone has no other one that remembers it after a power cut.
+    After kill -9 transactions that were decided are ended: it may forget to do so itself.
     Raises UsageError without Java or when the port is in use, UnavailableError
     when the jars cannot be fetched.
     """
@@ -130,19 +136,19 @@ def start_kafka(
     )
     log = home / "kafka.log"
     if not (home / "data" / "meta.properties").exists():
-        tool = [
-            "kafka.tools.StorageTool",
-            "format",
-            "--ignore-formatted",
-            f"--cluster-id={_new_cluster_id()}",
-            "-c",
-            str(settings),
-        ]
-        command = [java(), *_JVM_OPTIONS, *archive, *class_path, *tool]
+        tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted", f"--cluster-id={_new_cluster_id()}"]
+        command = [java(), *_JVM_OPTIONS, *archive, *class_path, *tool, "-c", str(settings)]
         run_to_end("Kafka's StorageTool", command, log, _FORMAT_SECONDS)
     options = archive if class_options is None else class_options
+    if (home / "data" / _STATES).exists() and not (home / "data" / _STOPPED).exists():
+        (home / _KILLED).touch()
     child = start_child("Kafka", [java(), *_JVM_OPTIONS, *options, *class_path, "kafka.Kafka", str(settings)], log)
     wait_until_ready(child, lambda: _answers(chosen), _START_SECONDS)
+    if (home / _KILLED).exists():
+        from penstock.wiring.embedded_broker import end_transactions  # noqa: PLC0415 - it takes a second, seldom used
+
+        if end_transactions(f"{LOOPBACK}:{chosen}"):
+            (home / _KILLED).unlink()
     return KafkaBroker(chosen, home, child)
 
 

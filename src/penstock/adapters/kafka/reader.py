@@ -34,6 +34,10 @@ _PROGRESS_SECONDS = 10.0
 """How often the client says how far it has come. Nothing else tells of messages that were rolled back."""
 _MEET_SECONDS = 5.0
 _SETTLE_POLL_SECONDS = 0.005
+_UNFINISHED = (
+    "check that all brokers run, and that nobody else writes there; kafka-transactions.sh find-hanging names "
+    "transactions that brokers have forgotten, and abort ends them"
+)
 _MOVING_POLL_SECONDS = 0.1
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -316,7 +320,7 @@ def settled_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> M
     deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
     while True:
         written = written_ends(admin, partitions)
-        committed = _list_offsets(admin, partitions, _LATEST)
+        committed = committed_ends(admin, partitions)
         undecided = sorted({place[0] for place, end in written.items() if committed.get(place, end) < end})
         if not undecided:
             # A marker may have come in between: whoever reads on from before it waits seconds, as fetches return none.
@@ -324,13 +328,18 @@ def settled_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> M
         if time.monotonic() > deadline:
             topics, seconds = ", ".join(undecided), f"{REQUEST_TIMEOUT_SECONDS:.0f} s"
             text = f"Kafka has not finished the transactions in {topics} for {seconds}"
-            raise UnavailableError(text, "check that all brokers run, and that nobody else writes there")
+            raise UnavailableError(text, _UNFINISHED)
         time.sleep(_SETTLE_POLL_SECONDS)
 
 
 def written_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
     """Return where (topic, partition)s end, undecided messages included. Absent ones are left out."""
     return _list_offsets(admin, partitions, _LATEST, IsolationLevel.READ_UNCOMMITTED)
+
+
+def committed_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+    """Return where the first undecided message of (topic, partition)s is, or they end. Absent ones are left out."""
+    return _list_offsets(admin, partitions, _LATEST)
 
 
 def ends_now(admin: AdminClient, topic: str, partitions: int) -> list[int]:
