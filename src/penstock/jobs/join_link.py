@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from penstock.core.errors import UnavailableError, UnknownStreamError
 from penstock.jobs.link import JoinWork, RebuildWork
 from penstock.links.counts import CarriedRows
 from penstock.links.joins.record import NO_BATCH
@@ -48,7 +49,7 @@ class JoinLink:
     def open(self) -> JoinWork | RebuildWork:
         """See `Link`."""
         create_ledgers(self._pipeline)
-        match open_rebuild(self._pipeline, self.name, self._epoch):
+        match self._open_rebuild():
             case OpenedRebuild() as rebuild:
                 return self._rebuild(rebuild)
             case OpenedJoin() as waiting:
@@ -56,6 +57,14 @@ class JoinLink:
                 return self._as_it_was(waiting, lambda: not waits_for_step(self._pipeline, self.name))
             case None:
                 return self._join()
+
+    def _open_rebuild(self) -> OpenedRebuild | OpenedJoin | None:
+        try:
+            return open_rebuild(self._pipeline, self.name, self._epoch)
+        except UnknownStreamError as error:
+            if self._may_wait:
+                raise UnavailableError(error.message, error.hint) from error
+            raise
 
     def _join(self) -> JoinWork:
         opened = open_join(self._pipeline, self.name, self._epoch, may_wait=self._may_wait)

@@ -18,6 +18,7 @@ from penstock.spark.rebuild_query import (
     is_last,
     next_round,
     start_building_query,
+    start_last_round,
     switch_states,
 )
 from penstock.spark.stopping import Stopping
@@ -96,7 +97,7 @@ class LinkQuery:
         building = BuildingFinisher(work)
         if work.going_on is None or is_last(self._round, before):
             self._finishers = (building,)
-            return start_building_query(place, self._spec, work, building)
+            return start_last_round(place, self._spec, work, building)
         return self._start_beside(place, work, work.going_on, building)
 
     def _start_beside(

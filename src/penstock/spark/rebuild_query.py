@@ -122,6 +122,14 @@ def start_building_query(
     return start_join_query(replace(place, once=True), spec, work, finish)
 
 
+def start_last_round(
+    place: QueryPlace, spec: PipelineSpec, work: RebuildWork, finish: BuildingFinisher
+) -> StreamingQuery:
+    """Start a query that brings a state as far as it must come, and no further: its output stands still meanwhile."""
+    made = start_building_query(place, spec, work, finish)
+    return BesideQuery(made, lambda: not made.isActive or next_round(work) is None, lambda: False)
+
+
 def switch_states(session: SparkSession, work: RebuildWork) -> None:
     """Publish what a state that is built makes of the output, and go over to it. Raises as `JoinStateReader`."""
     batch, folder = max(committed_batches(work.checkpoint)), differences_of(work.checkpoint)

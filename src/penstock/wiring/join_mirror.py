@@ -64,7 +64,8 @@ class JoinMirror(KafkaMirror):
             # It went over to that state just now.
             return ""
         done, all_ = sum(read.get(place, 0) for place in places), sum(self._topics.ends(places).values())
-        still = f"; it stands still: {mark.still.reason}" if mark.still is not None else ""
+        stands = mark.still is not None and mark.still.epoch == record.epoch
+        still = f"; it stands still: {mark.still.reason}" if mark.still is not None and stands else ""
         return f"; made again from {done} of {all_}{still}"
 
 

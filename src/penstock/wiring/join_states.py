@@ -84,10 +84,12 @@ def _numbers(folder: Path) -> set[int]:
 
 def forget_other_states(spec: PipelineSpec, name: str, generation: int) -> None:
     """Delete the states that were there before this one, what was begun and taken back, and what is left of either."""
-    for folder in (states_of(spec, name), states_of(spec, name) / "differences"):
-        for each in folder.iterdir() if folder.is_dir() else ():
-            if each.name.isdigit() and int(each.name) != generation:
-                shutil.rmtree(each, ignore_errors=True)
+    folder = states_of(spec, name)
+    differences = folder / "differences"
+    states = [each for each in folder.iterdir() if each.name.isdigit()] if folder.is_dir() else []
+    for each in [*states, *(differences.iterdir() if differences.is_dir() else ())]:
+        if each.name != str(generation):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def empty_checkpoint(checkpoint: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.unit.joins.test_kept_job import job_of
 
+from penstock.core.errors import UnavailableError
 from penstock.core.joins.unreadable import Unreadable
 from penstock.links.joins.publish import JoinPublisher, JoinTarget
 from penstock.links.joins.record import JoinRecord
@@ -62,3 +64,21 @@ def test_what_the_next_state_had_read_before_a_start_is_set_aside_by_nobody_agai
 
     assert told == poison(9)
     assert [record["letters"] for record in publisher.records] == [1, 2]
+
+
+def test_nothing_is_published_behind_a_publication_of_which_nobody_knows_whether_it_is_committed(
+    publisher: MemoryPublisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    join, unfinished = joined(publisher, read=6), UnavailableError("not finished", "check that all brokers run")
+
+    def fail() -> None:
+        raise unfinished
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publisher, "settle", fail)
+        with pytest.raises(UnavailableError, match="not finished"):
+            join.publish(5, {PLACE: 9}, [])
+    with pytest.raises(UnavailableError, match="is not known"):
+        join.set_aside(poison(11))
+
+    assert [record["batch"] for record in publisher.records] == [5]

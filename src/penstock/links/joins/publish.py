@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages, RowBatch
+from penstock.core.errors import UnavailableError
 from penstock.core.joins.changes import changes_in_parts
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.spolts.raw import Letter, RawMessage
@@ -84,6 +85,7 @@ class JoinLetters:
         self._begun = begun or {}
         self._ahead: set[tuple[str, int, int]] = set()
         """What was set aside behind that, and behind the record."""
+        self._is_unsure = False
         self.record = record
 
     def claim(self) -> None:
@@ -120,8 +122,14 @@ class JoinLetters:
         self.publisher.close()
 
     def _commit(self, rows: Iterable[Messages], others: Sequence[Messages], record: JoinRecord) -> int:
-        """Commit all of them with the record; return how many rows there were."""
-        count = 0
+        """Commit all of them with the record; return how many rows there were.
+
+        Once that has failed, nobody here knows whether it is committed: UnavailableError from then on.
+        """
+        if self._is_unsure:
+            message = f"whether the last publication of {self._name} is committed is not known"
+            raise UnavailableError(message, "it is looked up when the link starts again, by itself")
+        self._is_unsure, count = True, 0
 
         def counted() -> Iterator[Messages]:
             nonlocal count
@@ -131,6 +139,7 @@ class JoinLetters:
 
         self.publisher.publish(chain(counted(), others), record.to_mapping)
         self.publisher.settle()
+        self._is_unsure = False
         return count
 
     def _letters(self, unreadable: Sequence[Unreadable]) -> Sequence[Messages]:
