@@ -15,7 +15,6 @@ from tests.servers.test_warehouse_loader import (
     NEW,
     OLD,
     SHADOW,
-    SWAP,
     MemoryRegistry,
     read_list,
     rows_of,
@@ -52,7 +51,6 @@ class MemoryFills:
     asked: list[TableId] = field(default_factory=list)
     left_out: frozenset[TableId] = frozenset()
     are_taken: bool = True
-    source: str = "shopdb"
 
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         return self.end, {**dict.fromkeys(self.lacks, UNFILLED), OLD: 0}
@@ -82,7 +80,7 @@ class Link:
         """Start, and load what there is."""
         state = open_state(f"sqlite:///{self.folder / 'state.db'}", "shop")
         read = partial(read_list, self.topic)
-        wanted = lambda _, table: table in IDS and table not in self.fills.left_out  # noqa: E731 - as short as it can be
+        wanted = lambda _, table: table in IDS  # noqa: E731 - as short as it can be
         self.loader = WarehouseLoader("link", self.place.open(), MemoryRegistry(), state, wanted, read)
         start = self.loader.start(self.files_from, None, self.fills)
         self.loader.load(self.topic[start:])
@@ -204,45 +202,6 @@ def test_what_a_table_lacks_follows_its_rows_to_another_name_and_goes_when_the_s
     assert moved == {NEW: UNFILLED, OLD: UNFILLED}
     assert link.waiting() == {NEW: UNFILLED}
     assert link.told(OLD)[1].startswith("the source dropped this table")
-
-
-@pytest.mark.parametrize("later", [SHADOW, NEW, OLD])
-def test_tables_that_the_link_leaves_out_are_renamed_and_dropped_and_later_ones_lack_what_they_lack(
-    link: Link, later: TableId
-) -> None:
-    link.fills.left_out = frozenset({SHADOW, NEW, OLD})
-    link.fills.lacks = (SHADOW, NEW)
-    link.open()
-    # Its messages come one for each name; those of another source are of no concern.
-    renamed = [
-        replace(told(table, 2), kind=SchemaChangeKind.RENAME, moves=SWAP, source=source)
-        for source in ("elsewhere", "shopdb")
-        for table in (SHADOW, NEW, OLD)
-    ]
-    link.load(*renamed)
-    moved = link.waiting()
-    link.load(replace(told(NEW, 3), kind=SchemaChangeKind.DROP))
-    dropped = link.waiting()
-    link.close()
-    link.fills.asked.clear()
-    link.fills.left_out = frozenset({SHADOW, NEW, OLD} - {later})
-    link.open()
-
-    assert moved == {NEW: UNFILLED, OLD: UNFILLED}
-    assert dropped == {OLD: UNFILLED}
-    assert link.fills.asked == [later] * (later == OLD)
-
-
-def test_a_table_that_goes_to_a_name_which_the_link_leaves_out_lacks_its_rows_there(link: Link) -> None:
-    link.fills.left_out = frozenset({OLD})
-    link.open()
-    move = Move(str(NEW), str(OLD), IDS[OLD])
-
-    link.load(*(replace(told(OLD, 2), kind=kind, moves=(move,), table=table) for table, kind in (
-        (NEW, SchemaChangeKind.DROP), (OLD, SchemaChangeKind.RENAME),
-    )))  # fmt: skip
-
-    assert link.waiting() == {SHADOW: UNFILLED, OLD: UNFILLED}
 
 
 def test_a_table_that_got_the_rows_of_a_part_is_a_part(link: Link) -> None:

@@ -79,11 +79,6 @@ class SnapshotFills:
         self._ahead: dict[TableId, int] = {}
 
     @property
-    def source(self) -> str:
-        """See `Fills`."""
-        return self._link.source
-
-    @property
     def are_taken(self) -> bool:
         """See `Fills`."""
         return self._spec.kafka.transactions

@@ -16,7 +16,7 @@ from penstock.links.objects.retention import require_files
 from penstock.links.warehouse.set_aside import UNFILLED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from penstock.core.batches import Batch
     from penstock.links.warehouse.set_aside import SetAside
@@ -39,11 +39,6 @@ class Lack:
 
 class Fills(Protocol):
     """Knows which files are there, and asks for snapshots of tables that a link's target lacks."""
-
-    @property
-    def source(self) -> str:
-        """The source whose tables the link loads."""
-        ...
 
     @property
     def are_taken(self) -> bool:
@@ -134,16 +129,13 @@ class Filling:
         """From where on tables are to be followed that are late; `end` for none."""
         return min(self.late.values(), default=end - 1) + 1
 
-    def move(self, aside: SetAside, offset: int, batch: Batch, end: int) -> set[TableId]:
-        """Have what a target lacks follow its rows, which a statement has given other names; return those names.
-
-        So do tables that the link leaves out, should the file have it load them later.
-        """
-        if not self._may_lack(batch):
-            return set()
+    def move(
+        self, aside: SetAside, offset: int, batch: Batch, wanted: Callable[[str, TableId], bool], end: int
+    ) -> set[TableId]:
+        """Have what a target lacks follow its rows, which a statement has given other names; return those names."""
         pairs = [(TableId.parse(move.origin), TableId.parse(move.table)) for move in batch.moves]
         unfilled = {table for table in aside.forgotten(UNFILLED) if self.meets(table, offset, end)}
-        moved = aside.move_unfilled(unfilled, pairs)
+        moved = aside.move_unfilled(unfilled, [each for each in pairs if wanted(batch.source, each[1])])
         for table in unfilled - aside.forgotten(UNFILLED):
             self._state.resume_table(self._link, str(table))
             self.late.pop(table, None)
@@ -151,25 +143,19 @@ class Filling:
             self.late |= dict.fromkeys(moved, offset)
         return moved
 
-    def _may_lack(self, batch: Batch) -> bool:
-        """Whether `batch` is of the source of which the target may lack tables."""
-        return self._fills is not None and batch.source == self._fills.source
-
-    def drop(self, aside: SetAside, offset: int, batch: Batch, end: int) -> None:
-        """Let a table that `batch` ends wait for nothing any more, whether the link leaves it out or not."""
-        if batch.kind is SchemaChangeKind.DROP and self._may_lack(batch) and self.meets(batch.table, offset, end):
-            self.end(aside, batch.table)
-
     def begin_anew(self, aside: SetAside, offset: int, batch: Batch, end: int, anew: set[TableId]) -> None:
         """Let a refused or a forgotten table that begins anew with `batch` go on there: nothing from before counts.
 
         Add it to `anew`.
         """
+        # A message that comes a second time is from before the table was forgotten.
+        meets = self.meets(batch.table, offset, end)
+        if batch.kind is SchemaChangeKind.DROP and meets:
+            self.end(aside, batch.table)
         if batch.kind is not SchemaChangeKind.CREATE:
             return
         is_refused = aside.is_refused(batch.table) or batch.table in anew
-        # A message that comes a second time is from before the table was forgotten.
-        was_forgotten = aside.is_forgotten(batch.table) and self.meets(batch.table, offset, end)
+        was_forgotten = aside.is_forgotten(batch.table) and meets
         if was_forgotten or (is_refused and aside.lacks(batch.table, offset - 1)):
             aside.skip(batch.table, offset)
             anew.add(batch.table)
@@ -178,6 +164,7 @@ class Filling:
         self,
         aside: SetAside,
         batches: Iterable[tuple[int, Batch]],
+        wanted: Callable[[str, TableId], bool],
         end: int,
         anew: set[TableId],
     ) -> None:
@@ -186,8 +173,7 @@ class Filling:
         for offset, batch in batches:
             if batch.moves and batch.first_order != renamed:
                 renamed = batch.first_order
-                anew |= self.move(aside, offset, batch, end)
-            self.drop(aside, offset, batch, end)
+                anew |= self.move(aside, offset, batch, wanted, end)
             self.begin_anew(aside, offset, batch, end, anew)
         self.late.clear()
 

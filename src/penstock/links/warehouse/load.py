@@ -251,15 +251,18 @@ class WarehouseLoader:
         start = min(offset for table, offset in self._aside.offsets().items() if table in refused) + 1
         for offset, batch in self._batches(start, self._next):
             if batch.table in refused:
-                self._filling.begin_anew(self._aside, offset, batch, self._next, self._anew)
+                self._begin_anew(offset, batch)
         if self._anew:
             self._finish({})
 
     def _follow_late(self) -> None:
         """Let tables that were found to be a part as they were read again meet what others are past."""
         batches = self._batches(self._filling.late_from(self._next), self._next)
-        self._filling.follow(self._aside, batches, self._next, self._anew)
+        self._filling.follow(self._aside, batches, self._wanted, self._next, self._anew)
         self._finish({})
+
+    def _begin_anew(self, offset: int, batch: Batch) -> None:
+        self._filling.begin_anew(self._aside, offset, batch, self._next, self._anew)
 
     def _may_gather(self, loaded: Mapping[str, tuple[int, int]]) -> bool:
         """Whether the target may be told a second later, by the thread that keeps trying, how far it is.
@@ -287,22 +290,20 @@ class WarehouseLoader:
         """
         ready: dict[TableId, list[tuple[int, Batch]]] = defaultdict(list)
         loaded: dict[str, tuple[int, int]] = {}
-        renamed: tuple[str, tuple[int, int, int]] | None = None
+        renamed: tuple[int, int, int] | None = None
         for offset, message in messages:
             batch = read_batch(offset, message).seen_by(self._link)
-            # What becomes of tables that the link leaves out counts, too: their rows may get the name of others.
-            if batch.moves and (batch.source, batch.first_order) != renamed:
+            if not self._wanted(batch.source, batch.table):
+                continue
+            if batch.moves and batch.first_order != renamed:
                 loaded = self._load_tables(ready, loaded, again)
                 self._rename(offset, batch, again)
-                renamed = batch.source, batch.first_order
+                renamed = batch.first_order
                 if again is None:
-                    self._anew |= self._filling.move(self._aside, offset, batch, self._next)
-            is_wanted = self._wanted(batch.source, batch.table)
+                    self._anew |= self._filling.move(self._aside, offset, batch, self._wanted, self._next)
             if again is None:
-                self._filling.drop(self._aside, offset, batch, self._next)
-                if is_wanted:
-                    self._filling.begin_anew(self._aside, offset, batch, self._next, self._anew)
-            if not is_wanted or not self._goes(batch.table, offset, again):
+                self._begin_anew(offset, batch)
+            if not self._goes(batch.table, offset, again):
                 continue
             if batch.ends_for == self._link:
                 ready.pop(batch.table, None)
