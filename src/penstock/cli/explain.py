@@ -154,20 +154,20 @@ def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     yield f"  state        {_state_place(spec)}"
     yield f"  lock         {_lock_place(spec)}"
     yield f"  objects      {objects_url(spec)}"
-    yield from _explain_files(spec.objects)
+    yield from _explain_files(spec.objects, spec.inline_bytes_max)
     if spec.files_keep_hours is not None:
         yield f"               files that every target has loaded are deleted after {spec.files_keep_hours:g} h"
     yield f"  live page    {spec.web.meaning if spec.web else 'none'}"
 
 
-def _explain_files(objects: ObjectsSpec) -> Iterator[str]:
+def _explain_files(objects: ObjectsSpec, inline_bytes_max: int) -> Iterator[str]:
     """Say what is not as it is by default."""
     if objects.format == "csv":
         yield f"               as CSV, compressed with {objects.compression}"
     if objects.batch_seconds:
         yield f"               a file is closed {objects.batch_seconds:g} s after its first change came, at the latest"
-    if objects.inline_bytes_max is not None:
-        yield f"               files of up to {objects.inline_bytes_max:,} bytes are in their batch messages"
+    if inline_bytes_max:
+        yield f"               files of up to {inline_bytes_max:,} bytes are in their batch messages"
 
 
 def _state_place(spec: PipelineSpec) -> str:

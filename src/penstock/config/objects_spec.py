@@ -12,7 +12,6 @@ from penstock.config.spec import Spec, Text
 from penstock.core.file_formats import Compression, FormatName  # noqa: TC001 - pydantic reads them from annotations
 
 _HOURS_MAX: Final = 876_000
-_INLINE_BYTES_MAX: Final = 1_024
 
 
 def _read_hours(said: object) -> float:
@@ -40,9 +39,8 @@ class ObjectsSpec(Spec):
     of tables that no snapshot brings back; by default after a week, or never where brokers
     cannot do transactions.
 
-    A file of up to `inline_bytes_max` is in its batch message, and not in the store; by
-    default up to 1,024 bytes, and none where `keep_hours` is given: programs that read
-    files may rely on it.
+    A file of up to `inline_bytes_max` is in its batch message, and not in the store; see
+    `PipelineSpec.inline_bytes_max`.
     """
 
     url: ObjectsUrl | None = None
@@ -55,10 +53,3 @@ class ObjectsSpec(Spec):
     batch_seconds: Annotated[float, Field(strict=True, ge=0, le=86_400)] = 0.0
     keep_hours: Annotated[float, BeforeValidator(_read_hours)] | None = None
     inline_bytes_max: Annotated[int, Field(strict=True, ge=0, le=65_536)] | None = None
-
-    @property
-    def inlined_bytes_max(self) -> int:
-        """Up to which size a file is in its batch message; 0 for none."""
-        if self.inline_bytes_max is not None:
-            return self.inline_bytes_max
-        return _INLINE_BYTES_MAX if self.keep_hours is None else 0

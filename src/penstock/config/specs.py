@@ -70,6 +70,7 @@ FRESHNESS_MS: Mapping[str, int] = {
 _FILES_FRESHNESS_SECONDS = 1.0
 """Where nothing loads the files."""
 _FILES_KEEP_HOURS = 168.0
+_INLINE_BYTES_MAX = 1_024
 
 
 class KafkaSecuritySpec(Spec):
@@ -268,6 +269,18 @@ class PipelineSpec(Spec):
         default = _FILES_KEEP_HOURS if self.kafka.transactions else math.inf
         hours = default if self.objects.keep_hours is None else self.objects.keep_hours
         return None if math.isinf(hours) else hours
+
+    @property
+    def inline_bytes_max(self) -> int:
+        """Up to which size a file is in its batch message; 0 for none.
+
+        None, unless the file says otherwise, where programs may rely on files, which somebody
+        keeps, or where columns are treated: what is in messages stays for ever, as the source had it.
+        """
+        if self.objects.inline_bytes_max is not None:
+            return self.objects.inline_bytes_max
+        is_kept = self.objects.keep_hours is not None or not self.kafka.transactions
+        return 0 if is_kept or any(link.columns.are_treated for link in self.links) else _INLINE_BYTES_MAX
 
     def secret_names(self) -> tuple[str, ...]:
         """The environment variables that hold the pipeline's secrets."""

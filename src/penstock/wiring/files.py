@@ -48,7 +48,7 @@ def file_rules(spec: PipelineSpec) -> FileRules:
     objects = spec.objects
     format_ = FileFormat(objects.format, objects.compression)
     bytes_max = objects.batch_mebibytes_max << 20
-    return FileRules(format_, objects.batch_rows_max, bytes_max, objects.inlined_bytes_max)
+    return FileRules(format_, objects.batch_rows_max, bytes_max, spec.inline_bytes_max)
 
 
 def batch_closing(spec: PipelineSpec) -> BatchClosing:

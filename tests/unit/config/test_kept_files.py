@@ -28,7 +28,7 @@ def test_files_go_after_a_week_or_as_the_file_says_and_never_by_default_where_no
     ("said", "bytes_max"),
     [
         ("", 1024),
-        ("kafka: {transactions: false}\n", 1024),
+        ("kafka: {transactions: false}\n", 0),
         ("objects: {keep_hours: forever}\n", 0),
         ("objects: {keep_hours: 48.0}\n", 0),
         ("objects: {keep_hours: 48.0, inline_bytes_max: 300}\n", 300),

@@ -18,6 +18,7 @@ from penstock.links.batch_files import read_content
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.core.batches import Batch
     from penstock.core.tables import Column, TableSchema
     from penstock.core.warehouse.load_plan import Piece, Step
     from penstock.ports.objects import ObjectStore
@@ -37,10 +38,10 @@ def read_piece(objects: ObjectStore, schema: TableSchema, piece: Piece, *, timed
         filed = piece.treatment.arriving if piece.treatment else schema
         rows = parse_batch_file(filed, batch, read_content(objects, batch))
     except SinkError as error:
-        raise TableStoppedError(str(batch.table), "", batch.path, error.message, _REFETCH) from error
+        raise TableStoppedError(str(batch.table), "", batch.path, error.message, _refetch(batch)) from error
     except ValueError as error:
         reason = f"it is not the file that was written: {error}"
-        raise TableStoppedError(str(batch.table), "", batch.path, reason, _REFETCH) from error
+        raise TableStoppedError(str(batch.table), "", batch.path, reason, _refetch(batch)) from error
     if piece.from_offset > batch.start_offset:
         rows = rows.filter(pc.greater_equal(rows.column(OFFSET), pa.scalar(piece.from_offset)))
     if piece.treatment:
@@ -129,4 +130,5 @@ def find_lacking(schema: TableSchema, rows: pa.Table) -> Lacking:
     return Lacking(created=found["c"], changed=found["u"])
 
 
-_REFETCH = f"restore the file, or {START_ANEW}"
+def _refetch(batch: Batch) -> str:
+    return START_ANEW if batch.content is not None else f"restore the file, or {START_ANEW}"
