@@ -85,6 +85,11 @@ class Batch:
         """Whether it has a file in the object store."""
         return bool(self.path) and self.content is None
 
+    @property
+    def file_place(self) -> str:
+        """Where its file is, as errors say it."""
+        return self.path if self.content is None else f"{self.path} in its batch message"
+
     def seen_by(self, link: str) -> Batch:
         """What it says to `link`: that the table begins, or what it says to everybody."""
         kind = SchemaChangeKind.CREATE if self.begins_for == link else self.kind

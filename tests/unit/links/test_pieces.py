@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from penstock.adapters.objects.store import Objects, ObjectsSpec, open_objects
 from penstock.core.batches import Batch
+from penstock.core.errors import FULL_REFRESH, TableStoppedError
 from penstock.core.files import file_schema, render_file
 from penstock.core.tables import BytesType, Column, DecimalType, IntegerType, TableId, TableSchema, TextType
 from penstock.core.warehouse.load_plan import Piece, Step
-from penstock.links.warehouse.pieces import newest_rows, read_in_parts
+from penstock.links.warehouse.pieces import newest_rows, read_in_parts, read_piece
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,3 +126,21 @@ def test_steps_with_few_bytes_and_those_without_rows_are_one_part(tmp_path: Path
 
     assert [part for part, _ in read_in_parts(objects, LARGE, whole, 1 << 30)] == [whole]
     assert list(read_in_parts(objects, LARGE, empty, 1)) == [(empty, None)]
+
+
+def test_a_damaged_file_is_to_be_restored_and_one_in_its_message_is_read_anew_from_the_source(tmp_path: Path) -> None:
+    objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
+    (stored,) = large_files(objects, 1).pieces
+    damaged = objects.get(stored.batch.path)[:-1]
+    objects.put(stored.batch.path, damaged)
+    told = replace(stored, batch=replace(stored.batch, content=damaged))
+
+    with pytest.raises(TableStoppedError) as of_file:
+        read_piece(objects, LARGE, stored)
+    with pytest.raises(TableStoppedError) as of_message:
+        read_piece(objects, LARGE, told)
+
+    assert of_file.value.position == "0.parquet"
+    assert of_file.value.hint.startswith("restore the file, or ")
+    assert of_message.value.position == "0.parquet in its batch message"
+    assert of_message.value.hint.startswith(f"{FULL_REFRESH}; or, where it has no primary key, ")

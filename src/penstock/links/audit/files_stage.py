@@ -91,10 +91,10 @@ class FilesStage:
         try:
             rows = parse_batch_file(schema, batch, read_content(self._objects, batch))
         except SinkError as error:
-            self._changes.tell(f"{batch.path}: {error.message}")
+            self._changes.tell(f"{batch.file_place}: {error.message}")
             return
         except ValueError as error:
-            self._changes.tell(f"{batch.path} is not the file that was written: {error}")
+            self._changes.tell(f"{batch.file_place} is not the file that was written: {error}")
             return
         ours: list[ArrowColumn] = [
             rows.column(OP),

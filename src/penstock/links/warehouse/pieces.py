@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.core.errors import START_ANEW, SinkError, TableStoppedError
+from penstock.core.errors import FULL_REFRESH, START_ANEW, SinkError, TableStoppedError
 from penstock.core.file_formats import parse_batch_file
 from penstock.core.files import LACKS, OFFSET, OP, TS_MS
 from penstock.core.warehouse.partial_rows import Lacking
@@ -38,10 +38,10 @@ def read_piece(objects: ObjectStore, schema: TableSchema, piece: Piece, *, timed
         filed = piece.treatment.arriving if piece.treatment else schema
         rows = parse_batch_file(filed, batch, read_content(objects, batch))
     except SinkError as error:
-        raise TableStoppedError(str(batch.table), "", batch.path, error.message, _refetch(batch)) from error
+        raise TableStoppedError(str(batch.table), "", batch.file_place, error.message, _refetch(batch)) from error
     except ValueError as error:
         reason = f"it is not the file that was written: {error}"
-        raise TableStoppedError(str(batch.table), "", batch.path, reason, _refetch(batch)) from error
+        raise TableStoppedError(str(batch.table), "", batch.file_place, reason, _refetch(batch)) from error
     if piece.from_offset > batch.start_offset:
         rows = rows.filter(pc.greater_equal(rows.column(OFFSET), pa.scalar(piece.from_offset)))
     if piece.treatment:
@@ -131,4 +131,6 @@ def find_lacking(schema: TableSchema, rows: pa.Table) -> Lacking:
 
 
 def _refetch(batch: Batch) -> str:
-    return START_ANEW if batch.content is not None else f"restore the file, or {START_ANEW}"
+    if batch.content is None:
+        return f"restore the file, or {START_ANEW}"
+    return f"{FULL_REFRESH}; or, where it has no primary key, {START_ANEW}"
