@@ -161,13 +161,13 @@ def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
 
 
 def _explain_files(objects: ObjectsSpec, inline_bytes_max: int) -> Iterator[str]:
-    """Say what is not as it is by default."""
+    """Say what is not as it is by default, and where small files are."""
     if objects.format == "csv":
         yield f"               as CSV, compressed with {objects.compression}"
     if objects.batch_seconds:
         yield f"               a file is closed {objects.batch_seconds:g} s after its first change came, at the latest"
-    if inline_bytes_max:
-        yield f"               files of up to {inline_bytes_max:,} bytes are in their batch messages"
+    inlined = f"files of up to {inline_bytes_max:,} bytes are in their batch messages"
+    yield f"               {inlined if inline_bytes_max else 'every batch is a file'}"
 
 
 def _state_place(spec: PipelineSpec) -> str:

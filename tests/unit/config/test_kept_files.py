@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.config.test_load import SMALL, read
 
+from penstock.cli.explain import explain_pipeline
 from penstock.wiring.files import file_rules
 
 
@@ -36,4 +37,26 @@ def test_files_go_after_a_week_or_as_the_file_says_and_never_by_default_where_no
     ],
 )
 def test_small_files_are_in_their_messages_unless_somebody_may_read_them(said: str, bytes_max: int) -> None:
-    assert file_rules(read(f"{SMALL}{said}")).inline_bytes_max == bytes_max
+    spec = read(f"{SMALL}{said}")
+
+    assert file_rules(spec).inline_bytes_max == bytes_max
+    told = f"files of up to {bytes_max:,} bytes are in their batch messages" if bytes_max else "every batch is a file"
+    assert f"               {told}" in explain_pipeline(spec)
+
+
+@pytest.mark.parametrize(
+    ("treated", "bytes_max"),
+    [
+        ("drop: note", 0),
+        ("hash: email, salt_env: SALT", 0),
+        ("mask: name", 0),
+        ("salt_env: SALT", 1024),
+    ],
+)
+def test_rows_whose_columns_a_link_treats_are_in_no_message_unless_the_file_says_so(
+    treated: str, bytes_max: int
+) -> None:
+    text = SMALL.replace("to: warehouse", f"to: warehouse, columns: {{{treated}}}")
+
+    assert read(text).inline_bytes_max == bytes_max
+    assert read(f"{text}objects: {{inline_bytes_max: 300}}\n").inline_bytes_max == 300
