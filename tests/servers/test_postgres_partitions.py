@@ -291,3 +291,26 @@ def test_a_table_is_named_when_a_partition_was_emptied_and_not_when_all_of_it_wa
     assert refreshed == whole == _notes(chain) == {}
     assert "a partition of it was emptied (TRUNCATE)" in both["public.t"]
     assert chain.stopped() == {}
+
+
+@pytest.mark.nightly
+def test_a_partition_that_was_emptied_is_named_where_the_table_begins_by_the_log_or_gets_another_name(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(*_TABLES)
+    chain.carry()
+    chain.write("TRUNCATE t_1", "ALTER TABLE t RENAME TO r", "INSERT INTO r VALUES (3, 'r')")
+    chain.write("CREATE TABLE n (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)")
+    chain.write("CREATE TABLE n_1 PARTITION OF n FOR VALUES FROM (0) TO (100)", "INSERT INTO n VALUES (1, 'gone')")
+    chain.write("TRUNCATE n_1", "INSERT INTO n VALUES (2, 'n')")
+    chain.carry()
+    notes = _notes(chain)
+    ask_for_snapshots(chain.spec, ["public.r", "public.n"], SnapshotOptions(full_refresh=True))
+    chain.carry()
+
+    assert {table: "a partition of it was emptied" in note for table, note in notes.items()} == {
+        "public.r": True,
+        "public.n": True,
+    }
+    _same(chain, "r", "n")
+    assert (_notes(chain), chain.stopped()) == ({}, {})

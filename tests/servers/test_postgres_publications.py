@@ -163,12 +163,36 @@ def test_the_catalog_tells_a_table_that_left_its_schema_and_came_back_and_nothin
         came_back = _numbers(source)
         source.execute(f"ALTER PUBLICATION {source.name} ADD TABLE t")
         also_by_name = _numbers(source)
-        source.execute(*_OUT_AND_BACK)
+        source.execute(f"ALTER PUBLICATION {source.name} DROP TABLES IN SCHEMA public")
+        by_name = _numbers(source)
+        source.execute(*_OUT_AND_BACK, f"ALTER PUBLICATION {source.name} ADD TABLES IN SCHEMA public")
         never_left = _numbers(source)
 
     assert changed == []
     assert (came_back[0] != first[0], came_back[1]) == (True, first[1])
-    assert never_left == also_by_name
+    assert also_by_name == came_back
+    assert by_name[0] not in {came_back[0], None}
+    assert never_left == by_name
+
+
+@pytest.mark.parametrize("published", ["TABLE whole", "TABLES IN SCHEMA apart"])
+def test_the_catalog_tells_a_partition_that_left_and_came_back_wherever_its_table_is(
+    postgres: PostgresServer, fresh_name: str, published: str
+) -> None:
+    with source_database(postgres, fresh_name) as source:
+        source.execute("CREATE SCHEMA apart", "CREATE TABLE apart.whole (id int PRIMARY KEY) PARTITION BY RANGE (id)")
+        source.execute("CREATE TABLE t PARTITION OF apart.whole FOR VALUES FROM (0) TO (9)", "SET search_path = apart")
+        source.execute(f"CREATE PUBLICATION {source.name} FOR {published}", "SET search_path = public, apart")
+        first = _numbers(source)
+        source.execute("CREATE TABLE s PARTITION OF apart.whole FOR VALUES FROM (9) TO (19)", "CREATE INDEX ON t (id)")
+        same = _numbers(source)
+        source.execute("ALTER TABLE apart.whole DETACH PARTITION t")
+        source.execute("ALTER TABLE apart.whole ATTACH PARTITION t FOR VALUES FROM (0) TO (9)")
+        came_back = _numbers(source)
+
+    assert first == same
+    assert 0 not in {first[0], came_back[0]}
+    assert came_back[0] != first[0]
 
 
 def test_the_catalog_tells_that_the_publication_itself_was_altered(postgres: PostgresServer, fresh_name: str) -> None:

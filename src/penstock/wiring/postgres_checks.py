@@ -9,14 +9,14 @@ import psycopg
 from penstock.adapters.postgres.source.connection import connected, explain
 from penstock.adapters.postgres.source.identity import read_head
 from penstock.adapters.postgres.source.preflight import examine_source, require_fit
-from penstock.adapters.postgres.source.publication import Publication
+from penstock.adapters.postgres.source.publication import Publication, require_whole_publication
 from penstock.adapters.postgres.source.slot import read_slot, require_slot
 from penstock.core.errors import NEW_SLOT, LogError, PenstockError, PositionError, UnfitServerError, UsageError
 from penstock.core.findings import Finding
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.retention import Retention
 from penstock.ports.source_status import SourceStatus
-from penstock.wiring.postgres_server import log_access, source_server
+from penstock.wiring.postgres_server import log_access, source_publication, source_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,6 +84,9 @@ def read_postgres_status(source: PostgresSourceSpec, position: Position | None) 
     least = place if slot is None or not slot.is_active else WalPosition(max(place.lsn, slot.confirmed))
     try:
         require_slot(server, source.slot_name, least)
+        with connected(server) as connection:
+            # What it leaves out now is nowhere in the log.
+            require_whole_publication(connection, source_publication(source))
     except (LogError, PositionError, UnfitServerError) as error:
         retention = None if slot is None else _retention(source, slot, "error", error.message, error.hint)
         return SourceStatus(source.name, place, head, retention=retention, unanswered=error.message, hint=error.hint)

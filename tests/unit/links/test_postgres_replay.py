@@ -40,14 +40,18 @@ class _Replayed:
         self._catalog = TableCatalog("src", registered, MemoryRegistry(), [], lambda _: True)
         self._replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), self._catalog, registered, 1)
 
-    def see(self, name: str, place: WalPosition, *, is_stopped: bool = True) -> StatementOutcome:
+    def see(self, name: str, place: WalPosition, *, is_stopped: bool = True, altered_by: int = 0) -> StatementOutcome:
         """Let the log show a table of the number that they all have."""
         schema = TableSchema(TableId("public", name), _COLUMNS, ("id",), partial_rows=True, number=16400)
+        schema = replace(schema, publication_altered_by=altered_by)
         stopped = _STOPPED if is_stopped else {}
         outcome = self._replay.apply(TablesChanged((), schema, place, place, place.order, 0, 7), stopped)
         for told in outcome.schema_changes:
             self._catalog.announce(replace(told, order=in_timeline(told.order, place.timeline)))
         return outcome
+
+    def announced(self, name: str) -> TableSchema | None:
+        return self._catalog.announced_schema(TableId("public", name))
 
     def close(self) -> None:
         self._replay.close()
@@ -78,3 +82,13 @@ def test_one_that_may_have_the_rows_of_a_stopped_one_stops(replayed: _Replayed, 
 
     assert outcome.schema_changes == ()
     assert "has the rows of public.t" in outcome.stopped[0][1].error
+
+
+def test_a_renamed_table_keeps_the_numbers_of_when_its_rows_were_read(replayed: _Replayed) -> None:
+    for name, altered_by in (("u", 700), ("w", 701)):
+        replayed.see(name, WalPosition(150, tables_from=16400), is_stopped=False, altered_by=altered_by)
+
+    renamed = replayed.announced("w")
+
+    assert renamed is not None
+    assert renamed.publication_altered_by == 700

@@ -55,6 +55,7 @@ def test_a_table_is_named_when_the_publication_itself_was_altered_since_its_rows
     assert "publication itself was altered" in note(700, 701)
     assert "penstock snapshot FILE TABLE --full-refresh" in note(700, 701)
     assert note(700, 700) == note(0, 701) == ""
+    assert note(700, 701) != note(700, 702)
 
 
 def test_a_table_whose_partitions_came_or_went_is_named_until_its_rows_are_read_again() -> None:
@@ -80,6 +81,29 @@ def test_a_table_of_which_a_partition_was_emptied_is_named_until_its_rows_are_re
     assert "a partition of it was emptied (TRUNCATE)" in note(made, replace(own, file=16600))
     assert "penstock snapshot FILE TABLE --full-refresh" in note(made, replace(own, file=16600))
     assert note(made, own) == ""
+    again = replace(own, file=16700, altered_by=702)
+    assert note(made, again) != note(made, replace(again, file=16600, altered_by=701))
+
+
+def test_everything_that_became_of_a_table_is_named() -> None:
+    made, added = Partition(16500, 700, is_made_as_one=True, file=16500), Column("m", _INT, nullable=True, number=3)
+    told = replace(
+        _TABLE,
+        partitions=partitions_number([made]),
+        partition_files=files_number([made]),
+        publication_altered_by=700,
+    )
+    now = replace(told, columns=(*_COLUMNS, added), publication_altered_by=703)
+    attached = Partition(16390, 701, is_made_as_one=False, file=16390)
+    parts = [replace(made, file=16600, altered_by=702), attached]
+
+    note = unlogged_changes([told], [now], [told.table], {told.number: parts})[told.table]
+
+    assert [part.split(" ")[0] for part in note.split("; also, ")] == ["its", "a", "a", "the"]
+    assert "(m is added)" in note
+    assert "It has 2 partitions now, the newest by transaction 701" in note
+    assert "It has 1 of these now, the newest by transaction 702" in note
+    assert "last by transaction 703" in note
 
 
 def test_a_table_that_became_a_partition_is_named_with_its_root() -> None:

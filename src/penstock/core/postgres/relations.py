@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.postgres.bad_values import BadValueError
@@ -63,7 +64,7 @@ def table_schema(
                 number=found.number if found else was.number if was else 0,
             )
         )
-    return TableSchema(
+    schema = TableSchema(
         TableId(relation.schema, relation.name),
         tuple(columns),
         key,
@@ -71,9 +72,25 @@ def table_schema(
         partial_rows=bool(key),
         number=relation.oid,
         published=_published(catalog, known),
-        partitions=_partitions(catalog, known),
-        publication_altered_by=_publication_altered_by(catalog, known),
-        partition_files=_partition_files(catalog, known),
+        publication_altered_by=catalog.publication_altered_by if catalog else 0,
+    )
+    if catalog is not None and catalog.partitions is not None:
+        numbers = partitions_number(catalog.partitions), files_number(catalog.partitions)
+        schema = replace(schema, partitions=numbers[0], partition_files=numbers[1])
+    return schema if known is None else as_it_began(schema, known)
+
+
+def as_it_began(schema: TableSchema, before: TableSchema) -> TableSchema:
+    """Return `schema` with the numbers of what is not in the log, as they were when the rows of `before` were read.
+
+    They stay until the rows are read again, whatever the table is called by then: a number of now would say that
+    nothing has happened since. Where `before` has none, those of `schema` begin.
+    """
+    return replace(
+        schema,
+        partitions=before.partitions or schema.partitions,
+        partition_files=before.partition_files or schema.partition_files,
+        publication_altered_by=before.publication_altered_by or schema.publication_altered_by,
     )
 
 
@@ -84,27 +101,6 @@ def _published(catalog: CatalogTable | None, known: TableSchema | None) -> int:
     """
     now = catalog.published if catalog else None
     return now if now is not None else known.published if known else HAS_LEFT
-
-
-def _partitions(catalog: CatalogTable | None, known: TableSchema | None) -> int:
-    """Return the number of the partitions with which the table began: they stay until its rows are read again."""
-    if known is not None and known.partitions:
-        return known.partitions
-    return 0 if catalog is None or catalog.partitions is None else partitions_number(catalog.partitions)
-
-
-def _partition_files(catalog: CatalogTable | None, known: TableSchema | None) -> int:
-    """Return the number of the files of those partitions: as them."""
-    if known is not None and known.partition_files:
-        return known.partition_files
-    return 0 if catalog is None or catalog.partitions is None else files_number(catalog.partitions)
-
-
-def _publication_altered_by(catalog: CatalogTable | None, known: TableSchema | None) -> int:
-    """Return who had altered the publication when the table began: that stays until its rows are read again."""
-    if known is not None and known.publication_altered_by:
-        return known.publication_altered_by
-    return 0 if catalog is None else catalog.publication_altered_by
 
 
 def _default_of_added(found: CatalogColumn | None, read: Reader, carried: ColumnType) -> tuple[str | None, bool]:

@@ -9,23 +9,25 @@ from penstock.core.postgres.evolution import CAME_BACK, came_back
 from penstock.core.postgres.partitions import have_changed, were_rewritten
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Mapping
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
     from penstock.core.postgres.partitions import Partition
     from penstock.core.tables import TableId, TableSchema
 
+# What may be let be says what was seen: should it happen again, the note is another one.
 _PUBLICATION_ALTERED: Final = (
     "the publication itself was altered since the table's rows were read (ALTER PUBLICATION ... SET (...), OWNER TO, "
-    "RENAME TO). If it was without some kinds of changes for a while, targets lack these; if not, let this be"
+    "RENAME TO), last by transaction {seen}. If it was without some kinds of changes for a while, targets lack these; "
+    "if not, let this be"
 )
 _PARTITIONS_CHANGED: Final = (
     "a partition of it was attached, detached or dropped since its rows were read, which is not in the log: targets "
-    "lack the rows that came with it, or keep those that went"
+    "lack the rows that came with it, or keep those that went. If that is meant, let this be. It has {seen}"
 )
-
 _PARTITION_REWRITTEN: Final = (
     "a partition of it was emptied (TRUNCATE) or written anew (VACUUM FULL, CLUSTER, ALTER) since its rows were read. "
-    "TRUNCATE of a partition is not in the log: targets keep the rows that it had. If it was none, let this be"
+    "TRUNCATE of a partition is not in the log: targets keep the rows that it had. If it was none, let this be. It has "
+    "{seen}"
 )
 
 
@@ -45,26 +47,27 @@ def unlogged_changes(
     for schema in told:
         if schema.number:
             now = here.get(schema.number)
-            notes[schema.table] = (
-                _change(schema, now, published, roots.get(schema.number))
-                or _moved(schema, partitions.get(schema.number, ()))
-                or _altered(schema, now)
-            )
+            found_here = [_change(schema, now, published, roots.get(schema.number))]
+            if now is not None:
+                found_here += _may_lack(schema, now, partitions.get(schema.number, ()))
+            notes[schema.table] = "; also, ".join(note for note in found_here if note)
     return {table: note for table, note in notes.items() if note}
 
 
-def _moved(told: TableSchema, partitions: Collection[Partition]) -> str:
+def _may_lack(told: TableSchema, now: TableSchema, partitions: Collection[Partition]) -> Iterator[str]:
+    """Say what no changed row brings to light: until a refresh, nobody knows whether targets have what they should."""
     if told.partitions and have_changed(told.partitions, partitions):
-        return f"{_PARTITIONS_CHANGED}. {FULL_REFRESH}"
+        newest = max((each.attached_by for each in partitions), default=0)
+        seen = f"{len(partitions)} partitions now, the newest by transaction {newest}"
+        yield f"{_PARTITIONS_CHANGED.format(seen=seen)}. {FULL_REFRESH}"
     if told.partition_files and were_rewritten(told.partition_files, partitions):
-        return f"{_PARTITION_REWRITTEN}. {FULL_REFRESH}"
-    return ""
-
-
-def _altered(told: TableSchema, now: TableSchema | None) -> str:
-    """Say that nobody knows what the publication left out: it is whole now, and was when the rows were read."""
-    before, after = told.publication_altered_by, now.publication_altered_by if now else 0
-    return f"{_PUBLICATION_ALTERED}. {FULL_REFRESH}" if before and after and before != after else ""
+        others = [each for each in partitions if not each.has_first_file]
+        newest = max((each.altered_by for each in others), default=0)
+        seen = f"{len(others)} of these now, the newest by transaction {newest}"
+        yield f"{_PARTITION_REWRITTEN.format(seen=seen)}. {FULL_REFRESH}"
+    before, after = told.publication_altered_by, now.publication_altered_by
+    if before and after and before != after:
+        yield f"{_PUBLICATION_ALTERED.format(seen=after)}. {FULL_REFRESH}"
 
 
 def _gone(root: TableId | None) -> str:

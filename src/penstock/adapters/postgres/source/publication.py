@@ -27,25 +27,33 @@ _FILTERS_SINCE: Final = 150000
 _AS_ROOT_SINCE: Final = 130000
 _MISSED_SINCE: Final = 180000
 """Before PostgreSQL 18 the server does not send a log in which the publication was missing."""
-# A partition that is published with its partitioned table leaves the publication when it is detached: the rows of
-# pg_inherits, which have no numbers, are known by the transactions that wrote them.
+# A row that was there first stays: what comes beside it takes nothing away. A partition that is published with its
+# partitioned table leaves the publication when it is detached: the rows of pg_inherits, which have no numbers, are
+# known by the transactions that wrote them.
 _NUMBER: Final = """
-CASE WHEN p.puballtables THEN {whole}
-     ELSE coalesce(
-       (SELECT oid::bigint FROM pg_publication_rel WHERE prpubid = p.oid AND prrelid = c.oid),
-       (SELECT min(oid::bigint) FROM pg_publication_rel
-         WHERE prpubid = p.oid AND prrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid)))
-       + ((SELECT mod(sum(xmin::text::bigint)::bigint, 1 << 20) FROM pg_inherits
-            WHERE inhrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid))) << 32))
+CASE WHEN p.puballtables THEN {whole} ELSE
+  (WITH ancestor AS (SELECT relid::oid AS oid FROM pg_partition_ancestors(c.oid) WHERE relid <> c.oid)
+   SELECT place.oid::bigint + (mod(place.written, 1 << 20) << 32)
+     FROM (SELECT oid, prrelid AS of, 0 AS written FROM pg_publication_rel WHERE prpubid = p.oid AND prrelid = c.oid
+           UNION ALL
+           SELECT oid, prrelid, ({attached}) FROM pg_publication_rel
+            WHERE prpubid = p.oid AND prrelid IN (SELECT oid FROM ancestor)
+           {by_schema}) place
+    ORDER BY place.oid, place.of <> c.oid, place.of LIMIT 1)
 END
 """
+_ATTACHED: Final = """
+SELECT sum(xmin::text::bigint)::bigint FROM pg_inherits
+ WHERE inhrelid = c.oid OR inhrelid IN (SELECT oid FROM ancestor)
+"""
 # What a table depends on its schema by is written when it is made, and by SET SCHEMA alone.
-_NUMBER_BY_SCHEMA: Final = """
-least({number},
-  (SELECT oid::bigint FROM pg_publication_namespace WHERE pnpubid = p.oid AND pnnspid = n.oid)
-  + ((SELECT mod(max(xmin::text::bigint), 1 << 20) FROM pg_depend
-       WHERE classid = 'pg_class'::regclass AND objid = c.oid AND objsubid = 0
-         AND refclassid = 'pg_namespace'::regclass AND deptype = 'n') << 32))
+_BY_SCHEMA: Final = """
+UNION ALL
+SELECT s.oid, d.objid, d.xmin::text::bigint + CASE WHEN d.objid = c.oid THEN 0 ELSE ({attached}) END
+  FROM (SELECT c.oid AS oid UNION ALL SELECT oid FROM ancestor) member
+  JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = member.oid AND d.objsubid = 0
+                  AND d.refclassid = 'pg_namespace'::regclass AND d.deptype = 'n'
+  JOIN pg_publication_namespace s ON s.pnpubid = p.oid AND s.pnnspid = d.refobjid
 """
 _PUBLISHED: Final = """
 SELECT t.schemaname::text, t.tablename::text, coalesce({number}, 0), p.xmin::text::bigint, {more}
@@ -214,8 +222,11 @@ def read_numbers(connection: psycopg.Connection, name: str, oid: int) -> tuple[i
 
 def _number(connection: psycopg.Connection) -> str:
     version = connection.info.server_version
-    number = _NUMBER.format(whole="p.oid::bigint" if version >= _MISSED_SINCE else "0")
-    return _NUMBER_BY_SCHEMA.format(number=number) if version >= _FILTERS_SINCE else number
+    return _NUMBER.format(
+        whole="p.oid::bigint" if version >= _MISSED_SINCE else "0",
+        attached=_ATTACHED,
+        by_schema=_BY_SCHEMA.format(attached=_ATTACHED) if version >= _FILTERS_SINCE else "",
+    )
 
 
 def narrowed(found: SourceTable, how: Published | None) -> SourceTable:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.positions import timeline_of
 from penstock.core.postgres.evolution import column_renames, refusal
+from penstock.core.postgres.relations import as_it_began
 from penstock.core.publication import StoppedTable
 from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
 from penstock.core.tables import TableId
@@ -117,7 +118,8 @@ class RelationReplay:
                 "it was added to `tables`, to the publication or to its schema since, it was renamed, or the user had "
                 f"no SELECT on it: {READ_AGAIN}",
             )
-        return (self._announce(changed, after, SchemaChangeKind.CREATE),)
+        # The catalog may be newer than the table's first row: no transaction has this number.
+        return (self._announce(changed, self._registered.emptied(after, 0), SchemaChangeKind.CREATE),)
 
     def _changed(
         self, changed: TablesChanged, before: TableSchema, after: TableSchema, stopped: Collection[str]
@@ -137,7 +139,7 @@ class RelationReplay:
         self._require(changed, after, refusal(origin, after))
         if column_renames(origin, after):
             raise _stopped(changed, after, "it and a column of it got other names at once", READ_AGAIN)
-        schema_change = self._announce(changed, after, SchemaChangeKind.RENAME)
+        schema_change = self._announce(changed, as_it_began(after, origin), SchemaChangeKind.RENAME)
         moves = (Move(str(origin.table), str(after.table), schema_change.value_schema_id),)
         last = self._table_catalog.schema_change(origin.table)
         ended = () if last is None else (_told(changed, last, SchemaChangeKind.DROP),)
