@@ -15,6 +15,7 @@ from penstock.wiring.catalog_watch import CatalogWatch
 from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.postgres_server import postgres_source
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
+from penstock.wiring.source_status import ask_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -244,6 +245,21 @@ def test_it_left_its_schema_and_stops_at_its_next_row_where_no_snapshot_is_taken
 
     assert list(chain.stopped()) == ["public.t"]
     assert chain.rows(_ALL) == [(1, "a"), (2, "b")]
+
+
+def test_status_says_that_the_publication_leaves_out_changes_while_it_does(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(*_TABLES)
+    chain.carry()
+    chain.write(f"ALTER PUBLICATION {_publication(chain)} SET (publish = 'insert')")
+
+    status = ask_source(chain.spec.sources[0], chain.position())
+
+    assert "leaves out some kinds of changes" in status.unanswered
+    assert "SET (publish = 'insert, update, delete, truncate')" in status.hint
+    assert status.retention is not None
+    assert status.retention.level == "error"
 
 
 @pytest.mark.nightly

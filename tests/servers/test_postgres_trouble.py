@@ -141,21 +141,6 @@ def test_the_server_keeps_no_log_that_is_published(make_postgres: Callable[..., 
     assert (status.retention.level, status.unanswered) == ("ok", "")
 
 
-def test_status_says_that_the_publication_leaves_out_changes_while_it_does(
-    make_postgres: Callable[..., PostgresChain],
-) -> None:
-    chain = make_postgres(_TABLE)
-    chain.carry()
-    chain.write(f"ALTER PUBLICATION {_source(chain).publication_name} SET (publish = 'insert')")
-
-    status = ask_source(_source(chain), chain.position())
-
-    assert "leaves out some kinds of changes" in status.unanswered
-    assert "SET (publish = 'insert, update, delete, truncate')" in status.hint
-    assert status.retention is not None
-    assert status.retention.level == "error"
-
-
 def test_a_table_that_changes_without_rows_is_noted_until_the_log_tells_of_it(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

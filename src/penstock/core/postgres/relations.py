@@ -72,12 +72,18 @@ def table_schema(
         partial_rows=bool(key),
         number=relation.oid,
         published=_published(catalog, known),
-        publication_altered_by=catalog.publication_altered_by if catalog else 0,
     )
-    if catalog is not None and catalog.partitions is not None:
-        numbers = partitions_number(catalog.partitions), files_number(catalog.partitions)
-        schema = replace(schema, partitions=numbers[0], partition_files=numbers[1])
+    schema = schema if catalog is None else _as_it_is(schema, catalog)
     return schema if known is None else as_it_began(schema, known)
+
+
+def _as_it_is(schema: TableSchema, catalog: CatalogTable) -> TableSchema:
+    """Return `schema` with the catalog's numbers of what is not in the log."""
+    schema = replace(schema, publication_altered_by=catalog.publication_altered_by)
+    if catalog.partitions is None:
+        return schema
+    partitions, files = partitions_number(catalog.partitions), files_number(catalog.partitions)
+    return replace(schema, partitions=partitions, partition_files=files)
 
 
 def as_it_began(schema: TableSchema, before: TableSchema) -> TableSchema:
