@@ -77,7 +77,7 @@ def test_what_is_wrong_in_a_landing_zone_is_found_where_it_is_wrong_first(landed
     assert (merged.state, [row.key for row in merged.rows]) == ("different", [("7",)])
     assert [(row.key, row.first_wrong) for row in stages(merged).rows] == [(("7",), "landing")]
     assert f'somebody wrote to "landing"."{landed.chain.name}.t0": of no topic' in stage(merged, "landing").why
-    assert f"penstock snowflake rebuild FILE {landed.chain.name}.t0" in stage(merged, "landing").why
+    assert f"penstock snapshot FILE {landed.chain.name}.t0 --full-refresh" in stage(merged, "landing").why
 
 
 def forge(landed: Landed, key: int, note: str) -> None:
