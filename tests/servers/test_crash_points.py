@@ -77,8 +77,8 @@ def test_there_is_a_test_for_every_point() -> None:
         2,
         _OF_STATEMENTS,
         _OF_PUBLISHERS,
-        *((point,) for point in (*_OF_STATEMENTS, *_OF_PUBLISHERS)),
-        *((f"{point}:2",) for point in _OF_PUBLISHERS if "publish." in point),
+        *([point] for point in (*_OF_STATEMENTS, *_OF_PUBLISHERS)),
+        *([f"{point}:2"] for point in _OF_PUBLISHERS if "publish." in point),
     ),
     ids=" ".join,
 )
@@ -145,7 +145,7 @@ def test_a_round_behind_all_of_it_writes_nothing(running: CrashCase) -> None:
     first(
         1,
         ("tracker.emptied", "start.tracker_filled", "start.published"),
-        *((point,) for point in (*sorted(_OF_FIRST_STARTS), "tracker.emptied", *_OF_PUBLISHERS)),
+        *([point] for point in (*sorted(_OF_FIRST_STARTS), "tracker.emptied", *_OF_PUBLISHERS)),
     ),
     ids=" ".join,
 )
