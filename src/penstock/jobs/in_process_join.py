@@ -29,6 +29,14 @@ _BYTES_MAX = 1 << 30
 
 def join_in_process(spec: PipelineSpec, work: JoinWork) -> None:
     """Join what the topics hold now, once through: one micro-batch, if anything is new."""
+    try:
+        _join(spec, work)
+    except PenstockError as error:
+        if not work.gives_up(error):
+            raise
+
+
+def _join(spec: PipelineSpec, work: JoinWork) -> None:
     with closing(open_topic_log(spec)) as log, closing(open_registry(spec)) as registry:
         decoder = JoinDecoder(work.job, registry.value_schema)
         shapes = log.shapes(work.job.topics)
@@ -38,13 +46,7 @@ def join_in_process(spec: PipelineSpec, work: JoinWork) -> None:
         state = JoinState(len(work.job.streams), work.job.plan.optional)
         state.apply(_events(log, decoder, begins, known)[0])
         if any(ends[place] > known[place] for place in partitions):
-            try:
-                events, unreadable = _events(log, decoder, known, ends)
-            except PenstockError as error:
-                if work.stand_still is None or error.retryable:
-                    raise
-                work.stand_still(error)
-                return
+            events, unreadable = _events(log, decoder, known, ends)
             differences = state.apply(events)
             _write_down(work.checkpoint, work.batch + 1, ends)
             work.take(work.batch + 1, dict(ends), [differences], unreadable)

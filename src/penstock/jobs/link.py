@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from penstock.core.errors import FencedError, PenstockError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
-    from penstock.core.errors import PenstockError
     from penstock.core.joins.unreadable import Unreadable
     from penstock.links.joins.spec import JoinJob, StandingState
 
@@ -113,6 +114,18 @@ class JoinWork:
     parallelism: int | None = None
     until: Callable[[], bool] | None = None
     stand_still: Callable[[PenstockError], None] | None = None
+
+    def gives_up(self, error: BaseException) -> bool:
+        """Stand still, if it is a join that goes on as it was and cannot do so with what it has; say whether it is.
+
+        Where another instance goes on, it is not.
+        """
+        if self.stand_still is None or not isinstance(error, PenstockError):
+            return False
+        if error.retryable or isinstance(error, FencedError):
+            return False
+        self.stand_still(error)
+        return True
 
 
 @dataclass(frozen=True, slots=True)

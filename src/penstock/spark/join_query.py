@@ -10,9 +10,9 @@ import pickle
 import re
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from penstock.core.errors import FencedError, PenstockError
+from penstock.core.errors import PenstockError
 from penstock.core.joins.blocks import unpack_differences
 from penstock.core.joins.unreadable import split_blocks
 from penstock.jobs.join_tasks import MessagePacker
@@ -82,17 +82,10 @@ class JoinFinisher:
             self.work.take(batch, read_places(self.work.checkpoint, batch), differences, unreadable)
         except BaseException as error:  # noqa: BLE001 - it is kept, and told
             told = told_error(str(error)) or error
-            if self.work.stand_still is not None and _is_for_good(told):
-                self.work.stand_still(told)
-                self.given_up = True
-            else:
+            self.given_up = self.work.gives_up(told)
+            if not self.given_up:
                 self.error = told
             raise RuntimeError(note_of(told)) from None
-
-
-def _is_for_good(error: BaseException) -> TypeGuard[PenstockError]:
-    """Whether a join cannot go on with what it has; not where another instance does."""
-    return isinstance(error, PenstockError) and not error.retryable and not isinstance(error, FencedError)
 
 
 def start_join_query(
