@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics, open_admin
-from penstock.adapters.kafka.reader import TopicReader, committed_ends, written_ends
+from penstock.adapters.kafka.reader import TopicReader, committed_ends, undecided_places, written_ends
 from penstock.adapters.kafka.wire import Wire
 from penstock.core.kafka import requests
 from penstock.core.kafka.records import encode_listed, render_batch
@@ -126,8 +126,7 @@ def _wire(broker: KafkaBroker) -> Wire:
 
 def _undecided(cluster: KafkaCluster) -> list[Place]:
     admin = open_admin(cluster)
-    written, committed = written_ends(admin, _PLACES), committed_ends(admin, _PLACES)
-    return [place for place in _PLACES if committed[place] < written[place]]
+    return list(undecided_places(written_ends(admin, _PLACES), committed_ends(admin, _PLACES)))
 
 
 def _await(is_so: Callable[[], bool]) -> None:

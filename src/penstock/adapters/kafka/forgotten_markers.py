@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from penstock.adapters.kafka.cluster import explain, open_admin
-from penstock.adapters.kafka.reader import committed_ends, written_ends
+from penstock.adapters.kafka.reader import committed_ends, undecided_places, written_ends
 from penstock.adapters.kafka.wire import Wire, read_brokers
 from penstock.core.errors import UnavailableError
 from penstock.core.kafka.undecided import (
@@ -68,8 +68,7 @@ def _end_some(cluster: KafkaCluster, admin: AdminClient, wire: Wire, ended: list
     """Add partitions to `ended`; return whether the coordinator is about to end something."""
     topics = admin.list_topics(timeout=_SECONDS).topics
     places = [(name, number) for name, topic in topics.items() for number in topic.partitions]
-    written, committed = written_ends(admin, places), committed_ends(admin, places)
-    undecided = [place for place, end in written.items() if committed.get(place, end) < end]
+    undecided = undecided_places(written_ends(admin, places), committed_ends(admin, places))
     if not undecided or _STATES not in topics:
         return False
     states, waits = _read_states(cluster, [place for place in places if place[0] == _STATES]), False

@@ -321,12 +321,12 @@ def settled_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> M
     while True:
         written = written_ends(admin, partitions)
         committed = committed_ends(admin, partitions)
-        undecided = sorted({place[0] for place, end in written.items() if committed.get(place, end) < end})
+        undecided = undecided_places(written, committed)
         if not undecided:
             # A marker may have come in between: whoever reads on from before it waits seconds, as fetches return none.
             return {**written, **committed}
         if time.monotonic() > deadline:
-            topics, seconds = ", ".join(undecided), f"{REQUEST_TIMEOUT_SECONDS:.0f} s"
+            topics, seconds = ", ".join(sorted({topic for topic, _ in undecided})), f"{REQUEST_TIMEOUT_SECONDS:.0f} s"
             text = f"Kafka has not finished the transactions in {topics} for {seconds}"
             raise UnavailableError(text, _UNFINISHED)
         time.sleep(_SETTLE_POLL_SECONDS)
@@ -340,6 +340,13 @@ def written_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> M
 def committed_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
     """Return where the first undecided message of (topic, partition)s is, or they end. Absent ones are left out."""
     return _list_offsets(admin, partitions, _LATEST)
+
+
+def undecided_places(
+    written: Mapping[tuple[str, int], int], committed: Mapping[tuple[str, int], int]
+) -> Sequence[tuple[str, int]]:
+    """Return the (topic, partition)s with messages of transactions that have no end there, by their two ends."""
+    return [place for place, end in written.items() if committed.get(place, end) < end]
 
 
 def ends_now(admin: AdminClient, topic: str, partitions: int) -> list[int]:
