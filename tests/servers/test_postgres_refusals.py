@@ -200,7 +200,7 @@ def test_a_slot_that_lost_log_is_refused_with_what_to_do(narrow: PostgresServer)
 
     assert "max_slot_wal_keep_size" in refused.value.hint
     assert found.level == "error"
-    assert found.hint.startswith("SELECT pg_drop_replication_slot('lost')")
+    assert found.hint.startswith("type: penstock failover FILE SOURCE --to HOST:PORT --new-slot")
 
 
 @pytest.mark.nightly
