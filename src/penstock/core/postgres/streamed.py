@@ -60,13 +60,16 @@ class _Streamed:
     def messages(self) -> Iterator[Sequence[bytes]]:
         """Yield what was kept and not rolled back, some megabytes at a time."""
         self.file.seek(0)
-        left = b""
-        while data := self.file.read(_READ_BYTES):
+        left, wanted = b"", _READ_BYTES
+        while data := self.file.read(wanted):
             data, at, found = left + data, 0, list[bytes]()
+            wanted = _READ_BYTES
             while at + _FRAME.size <= len(data):
                 size, xid = _FRAME.unpack_from(data, at)
                 end = at + _FRAME.size + size
                 if end > len(data):
+                    # The rest of a large one comes at once: to put it together bit by bit takes the square of its size.
+                    wanted = max(wanted, end - len(data))
                     break
                 if xid not in self.rolled_back:
                     found.append(data[at + _FRAME.size : end])
