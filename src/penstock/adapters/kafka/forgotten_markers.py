@@ -93,13 +93,16 @@ def _read_states(cluster: KafkaCluster, places: Sequence[Place]) -> Sequence[byt
         consumer.assign([TopicPartition(*place, 0) for place in places])
         while left:
             message = consumer.poll(_SECONDS)
-            error = KafkaError(KafkaError._TIMED_OUT, f"reading {_STATES}") if message is None else message.error()  # noqa: SLF001
-            if message is None or (error and error.code() != KafkaError._PARTITION_EOF):  # noqa: SLF001
-                raise KafkaException(error)
-            if error:
+            if message is None:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"reading {_STATES}"))  # noqa: SLF001
+            error = message.error()
+            if error is None:
+                if (value := message.value()) is not None:
+                    found.append(value)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 left -= 1
-            elif (value := message.value()) is not None:
-                found.append(value)
+            else:
+                raise KafkaException(error)
     finally:
         consumer.close()
     return found
