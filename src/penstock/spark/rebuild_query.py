@@ -48,9 +48,10 @@ class BuildingFinisher:
 
 
 class BesideQuery(StreamingQuery):
-    """A join that goes on as it was beside something else, and is over when that is.
+    """A query that is over when something else is, and not before: also once it has come to its own end.
 
-    Not before: also once it has come to its end, or has given up.
+    That is a join that goes on as it was, while it is made again or waits for another step that is, and that may
+    have given up meanwhile; and the last round of a state that is made, over when the state has come far enough.
     """
 
     def __init__(
