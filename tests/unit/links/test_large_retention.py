@@ -16,7 +16,7 @@ from penstock.core.errors import UnavailableError
 from penstock.core.large_messages import read_large
 from penstock.links.large_messages import LargeMessages
 from penstock.links.objects import large_retention
-from penstock.links.objects.large_retention import TOPICS_AT_ONCE, LargeRetention, Swept, unnamed_files
+from penstock.links.objects.large_retention import TOPICS_AT_ONCE, LargeRetention, SweptFolders, unnamed_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ class Case:
     def sweep(self, day: int, keep_days: int = 1) -> int:
         return self.turn(day, keep_days=keep_days).files
 
-    def turn(self, day: int, after: str = "", keep_days: int = 1) -> Swept:
+    def turn(self, day: int, after: str = "", keep_days: int = 1) -> SweptFolders:
         retention = LargeRetention("shop", self.topics, self.topics, self.store, keep_days * _DAY)
         return retention.sweep(day * _DAY, after)
 

@@ -38,7 +38,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweptFolders:
     """How many files a turn deleted, and the last folder that it looked at: the next turn goes on behind it."""
 
     files: int
@@ -56,7 +56,7 @@ class LargeRetention:
         self._objects = objects
         self._keep_ms = keep_ms
 
-    def sweep(self, now_ms: int, after: str = "") -> Swept:
+    def sweep(self, now_ms: int, after: str = "") -> SweptFolders:
         """Delete what is old: of the 20 topics whose folders come behind `after`, 1,000 files each at most.
 
         Behind the last folder comes the first. Files of a topic that Kafka does not have
@@ -79,7 +79,7 @@ class LargeRetention:
                 failed += 1
                 if failed == _FAILURES_MAX:
                     break
-        return Swept(files, through)
+        return SweptFolders(files, through)
 
     def _sweep_topic(self, folder: str, topic: str, written: Mapping[str, int], now_ms: int) -> int:
         begins_ms = self._first_kept_ms(topic, now_ms)
