@@ -49,7 +49,15 @@ class JoinLink:
     def open(self) -> JoinWork | RebuildWork:
         """See `Link`."""
         create_ledgers(self._pipeline)
-        match self._open_rebuild():
+        try:
+            return self._open()
+        except UnknownStreamError as error:
+            if self._may_wait:
+                raise UnavailableError(error.message, error.hint) from error
+            raise
+
+    def _open(self) -> JoinWork | RebuildWork:
+        match open_rebuild(self._pipeline, self.name, self._epoch):
             case OpenedRebuild() as rebuild:
                 return self._rebuild(rebuild)
             case OpenedJoin() as waiting:
@@ -58,16 +66,8 @@ class JoinLink:
             case None:
                 return self._join()
 
-    def _open_rebuild(self) -> OpenedRebuild | OpenedJoin | None:
-        try:
-            return open_rebuild(self._pipeline, self.name, self._epoch)
-        except UnknownStreamError as error:
-            if self._may_wait:
-                raise UnavailableError(error.message, error.hint) from error
-            raise
-
     def _join(self) -> JoinWork:
-        opened = open_join(self._pipeline, self.name, self._epoch, may_wait=self._may_wait)
+        opened = open_join(self._pipeline, self.name, self._epoch)
         publisher = self._publisher = opened.publisher
         record = publisher.record
         if record.generation > 1 and record.batch == NO_BATCH:

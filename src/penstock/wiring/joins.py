@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.adapters.kafka.described import forgetful_topics
 from penstock.adapters.kafka.topics import letters_topic
 from penstock.core.avro.schemas import table_schema, value_schema
-from penstock.core.errors import UnavailableError, UnknownStreamError, UsageError
+from penstock.core.errors import UsageError
 from penstock.core.joins.upgrade import REBUILD, column_renames, fit_plan, made_join
 from penstock.core.positions import timeline_of
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
@@ -177,25 +177,20 @@ def _renames(own: Sequence[SchemaChange]) -> Mapping[int, Mapping[str, str]]:
     return renames
 
 
-def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> OpenedJoin:
+def open_join(spec: PipelineSpec, name: str, epoch: int) -> OpenedJoin:
     """Take a join over, as wiring.open.open_publisher does, and register its output.
 
-    Raises UsageError for a join that cannot be made, before anything is written; where
-    it `may_wait` for tables that nobody has announced yet, UnavailableError for those.
+    Raises UsageError for a join that cannot be made, before anything is written:
+    UnknownStreamError for tables that nobody has announced yet.
     """
     with ExitStack() as opened:
         log = opened.enter_context(closing(open_topic_log(spec)))
         registry = opened.enter_context(closing(open_registry(spec)))
         read = read_join(spec, log, name)
         record = read.record
-        try:
-            job = _plan(spec, name, read, registry)
-            if record is None:
-                _require_next_steps(spec, name, log, registry)
-        except UnknownStreamError as error:
-            if may_wait:
-                raise UnavailableError(error.message, error.hint) from error
-            raise
+        job = _plan(spec, name, read, registry)
+        if record is None:
+            _require_next_steps(spec, name, log, registry)
         job, partitions = with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
         next_record, announcement = _next_record(spec, job, epoch, record)
         if record is not None and announcement is not None and announcement.kind is SchemaChangeKind.SCHEMA:
