@@ -25,7 +25,7 @@ _TABLE: Final = TableId("bench_redshift", "orders")
 def measure_topics(lab: Lab) -> Sequence[Figure]:
     """Topics to S3 and from there to Redshift."""
     place = make_place(lab, lab.folder("redshift-topics"))
-    objects = f'url: "{place.url}", endpoint: "{place.endpoint}", format: csv, compression: gzip, inline_bytes_max: 0'
+    objects = f'url: "{place.url}", endpoint: "{place.endpoint}", format: csv, compression: gzip'
     keys = {
         "AWS_ACCESS_KEY_ID": place.access_key_id,
         "AWS_SECRET_ACCESS_KEY": place.secret_access_key,

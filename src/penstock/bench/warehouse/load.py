@@ -112,11 +112,15 @@ def measure_postgres(lab: Lab) -> Sequence[Figure]:
 
 
 def prepare(
-    lab: Lab, table: TableId, sinks: dict[str, str], objects: str = _ALL_FILES, keys: Mapping[str, str] | None = None
+    lab: Lab, table: TableId, sinks: dict[str, str], objects: str = "", keys: Mapping[str, str] | None = None
 ) -> TargetPipeline:
-    """Make the table with its first rows, and a pipeline that has them in its topic; see `TargetPipeline`."""
+    """Make the table with its first rows, and a pipeline that has them in its topic; see `TargetPipeline`.
+
+    It writes every batch to a file, wherever `objects` says that files are.
+    """
     create_table(lab.source(), table)
     write_warm_up(lab.source(), table)
+    objects = ", ".join(filter(None, (objects, _ALL_FILES)))
     pipeline = TargetPipeline(lab, table.schema, str(table), lab.folder(table.schema), sinks, objects, keys or {})
     pipeline.write_file()
     lab.say(f"{table.schema}: starting ours")
