@@ -68,8 +68,7 @@ class RunServers:
 _STARTS: Final[Mapping[str, Callable[[Path], Server]]] = {
     "kafka": start_kafka,
     # What a killed process wrote stays without it; only a machine that ends abruptly would lose it.
-    # Sources stream every transaction that is larger than this, the least that there is.
-    "postgres": partial(start_postgres, settings={"fsync": "off", "logical_decoding_work_mem": "64kB"}),
+    "postgres": partial(start_postgres, settings={"fsync": "off"}),
     "s3": start_s3,
     "schematizer": start_schematizer,
     "zookeeper": start_zookeeper,

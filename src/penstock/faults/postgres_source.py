@@ -20,14 +20,9 @@ if TYPE_CHECKING:
     from penstock.demo.sources.database import SourceConnection, SourceServer
     from penstock.embedded.server import Server
 
-_SETTINGS: Final = {
-    "max_slot_wal_keep_size": "64MB",
-    "max_wal_size": "8GB",
-    "checkpoint_timeout": "1d",
-    "logical_decoding_work_mem": "64kB",
-}
+_SETTINGS: Final = {"max_slot_wal_keep_size": "64MB", "max_wal_size": "8GB", "checkpoint_timeout": "1d"}
 """Of the log the slot may keep four files. What is over them goes with a checkpoint, and none comes by itself: the slot
-is not lost. Transactions of more than 64 kB come while they run."""
+is not lost."""
 
 
 class PostgresSource:

@@ -159,10 +159,7 @@ class PostgresCapture:
         del stop, connection_index, table_catalog
         source = postgres_source(spec.source)
         publications = [source.publication_name]
-        # An executor may be on a machine without it.
-        home = spec.pipeline.home if spec.pipeline.home.is_dir() else None
-        server, begin = source_server(source), wal_position(position)
-        return open_stream(server, source.slot_name, publications, begin, folder=home, streaming=source.streaming)
+        return open_stream(source_server(source), source.slot_name, publications, wal_position(position))
 
     def reading(self, spec: CaptureSpec, begin: Position, table_catalog: TableCatalog) -> LogReading:
         """See CaptureKind."""

@@ -68,29 +68,6 @@ def test_a_stream_that_begins_inside_a_transaction_goes_on_where_the_other_broke
     assert [item for item in again if not isinstance(item, RelationSeen)] == rest
 
 
-@given(st.integers(0, 21))
-def test_another_stream_goes_on_where_one_broke_off(cut: int) -> None:
-    log = _log(2, 5)
-    whole = [i for i in _scan(WalPosition(0), log) if not isinstance(i, RelationSeen)]
-
-    scanner = PgoutputScanner(WalPosition(0))
-    items = [item for message in log[:cut] for item in scanner.take(message)]
-    again = scanner.anew()
-    # The server sends what is committed behind the place, whole.
-    begun = [at for at, message in enumerate(log) if message[:1] == b"B" and (cut <= at or at == _begin(log, cut))]
-    items += [item for message in log[begun[0] if begun else len(log) :] for item in again.take(message)]
-
-    assert [_place(item) for item in items if not isinstance(item, RelationSeen)] == list(map(_place, whole))
-    serials = [item.serial for item in items if isinstance(item, RowLogged)]
-    assert serials == sorted(set(serials))
-
-
-def _begin(log: list[bytes], cut: int) -> int:
-    """Where the transaction begins that the log is in before the message `cut`; -1 between two."""
-    last = next((at for at in range(cut - 1, -1, -1) if log[at][:1] in b"BC"), -1)
-    return last if last >= 0 and log[last][:1] == b"B" else -1
-
-
 def test_a_table_is_described_ahead_of_the_row_that_follows() -> None:
     items = _scan(WalPosition(0), _log(1, 1))
 

@@ -81,8 +81,9 @@ def test_a_table_of_which_a_partition_was_emptied_is_named_until_its_rows_are_re
     assert "a partition of it was emptied (TRUNCATE)" in note(made, replace(own, file=16600))
     assert "penstock snapshot FILE TABLE --full-refresh" in note(made, replace(own, file=16600))
     assert note(made, own) == ""
-    again = replace(own, file=16700, altered_by=702)
-    assert note(made, again) != note(made, replace(again, file=16600, altered_by=701))
+    again = replace(own, file=16700)
+    assert note(made, again) != note(made, replace(own, file=16600))
+    assert note(made, again) == note(made, replace(again, altered_by=702))
 
 
 def test_everything_that_became_of_a_table_is_named() -> None:
@@ -96,13 +97,15 @@ def test_everything_that_became_of_a_table_is_named() -> None:
     now = replace(told, columns=(*_COLUMNS, added), publication_altered_by=703)
     attached = Partition(16390, 701, is_made_as_one=False, file=16390)
     parts = [replace(made, file=16600, altered_by=702), attached]
+    rotated = Partition(16700, 705, is_made_as_one=True, file=16700)
 
     note = unlogged_changes([told], [now], [told.table], {told.number: parts})[told.table]
 
     assert [part.split(" ")[0] for part in note.split("; also, ")] == ["its", "a", "a", "the"]
     assert "(m is added)" in note
-    assert "It has 2 partitions now, the newest by transaction 701" in note
-    assert "It has 1 of these now, the newest by transaction 702" in note
+    assert "It has 2 of those and of attached ones, the newest by transaction 701" in note
+    assert "It has 1 of these, the newest in file 16600" in note
+    assert unlogged_changes([told], [now], [told.table], {told.number: [*parts, rotated]})[told.table] == note
     assert "last by transaction 703" in note
 
 

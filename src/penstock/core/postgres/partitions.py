@@ -43,10 +43,16 @@ def partitions_number(partitions: Collection[Partition]) -> int:
     return _number(max((each.oid for each in partitions), default=0), partitions)
 
 
+def told_apart(number: int, partitions: Collection[Partition]) -> Collection[Partition]:
+    """Return the partitions that count beside `number`: those that were made as such since had no rows before."""
+    newest = number >> _HASH_BITS
+    return [each for each in partitions if each.oid <= newest or not each.is_made_as_one]
+
+
 def have_changed(number: int, partitions: Collection[Partition]) -> bool:
     """Whether some were attached, detached or dropped since `number` was that of the table's partitions.
 
-    Those that were made as partitions since had no rows before, and do not count: newer tables have higher OIDs.
+    Those that were made as partitions since do not count: newer tables have higher OIDs.
     """
     return _number(number >> _HASH_BITS, partitions) != number
 

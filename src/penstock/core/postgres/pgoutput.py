@@ -1,7 +1,7 @@
 """pgoutput, one message at a time: the plain decoder.
 
-Source: PostgreSQL 18 documentation, "Logical Replication Message Formats". Of protocol 1 and 2, for
-transactions that come whole; those that come while they run are turned into such (core/postgres/streamed.py).
+Source: PostgreSQL 18 documentation, "Logical Replication Message Formats". Of protocol 1 and 2;
+transactions come whole, when they are committed (`streaming` is off).
 """
 
 from __future__ import annotations

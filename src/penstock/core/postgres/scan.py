@@ -51,31 +51,20 @@ _ROWS_MAX: Final = (1 << 31) // STEPS_PER_ROW - 1
 class PgoutputScanner:
     """Reads a stream of messages from `start` on; what its first transaction has before that is passed by."""
 
-    def __init__(self, start: WalPosition, serial: int = 0) -> None:
-        """Know no table yet: each stream describes its tables itself. `serial` is that of the row before the first."""
+    def __init__(self, start: WalPosition) -> None:
+        """Know no table yet: each stream describes its tables itself."""
         self._start = start
         self._end = replace(start, rows_from=0)
         self._relations: dict[int, Relation] = {}
         # Those whose rows have not come yet: a partition is described too where its rows arrive as its root's.
         self._described: dict[int, Relation] = {}
         self._transaction: Transaction | None = None
-        self._rows = 0
-        self._serial = serial
+        self._rows = self._serial = 0
 
     @property
-    def start(self) -> WalPosition:
-        """Where the stream begins."""
-        return self._start
-
-    def anew(self) -> PgoutputScanner:
-        """Return one for another stream, which begins where this one is."""
-        place = self._end if self._end.lsn > self._start.lsn else self._start
-        if self._transaction is not None:
-            number = self._rows * STEPS_PER_ROW
-            is_first = self._transaction.lsn == self._start.lsn
-            begun = max(number, self._start.rows_from) if is_first else number
-            place = replace(self._end, lsn=self._transaction.lsn, rows_from=begun)
-        return PgoutputScanner(place, self._serial)
+    def is_inside(self) -> bool:
+        """Whether a transaction has begun and not ended."""
+        return self._transaction is not None
 
     def take(self, data: bytes) -> Iterator[PostgresItem]:
         """Yield what one message says. Raises CorruptLogError where it does not decode, or cannot stand where it is."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import FULL_REFRESH, READ_AGAIN
 from penstock.core.postgres.evolution import CAME_BACK, came_back
-from penstock.core.postgres.partitions import have_changed, were_rewritten
+from penstock.core.postgres.partitions import have_changed, told_apart, were_rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -57,13 +57,14 @@ def unlogged_changes(
 def _may_lack(told: TableSchema, now: TableSchema, partitions: Collection[Partition]) -> Iterator[str]:
     """Say what no changed row brings to light: until a refresh, nobody knows whether targets have what they should."""
     if told.partitions and have_changed(told.partitions, partitions):
-        newest = max((each.attached_by for each in partitions), default=0)
-        seen = f"{len(partitions)} partitions now, the newest by transaction {newest}"
+        counted = told_apart(told.partitions, partitions)
+        newest = max((each.attached_by for each in counted), default=0)
+        seen = f"{len(counted)} of those and of attached ones, the newest by transaction {newest}"
         yield f"{_PARTITIONS_CHANGED.format(seen=seen)}. {FULL_REFRESH}"
     if told.partition_files and were_rewritten(told.partition_files, partitions):
         others = [each for each in partitions if not each.has_first_file]
-        newest = max((each.altered_by for each in others), default=0)
-        seen = f"{len(others)} of these now, the newest by transaction {newest}"
+        newest = max((each.file for each in others), default=0)
+        seen = f"{len(others)} of these, the newest in file {newest}"
         yield f"{_PARTITION_REWRITTEN.format(seen=seen)}. {FULL_REFRESH}"
     before, after = told.publication_altered_by, now.publication_altered_by
     if before and after and before != after:

@@ -10,26 +10,21 @@ import select
 import struct
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from tempfile import TemporaryFile
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import psycopg
-from psycopg import pq, sql
+from psycopg import sql
 
 from penstock.adapters.postgres.source.connection import connect_to_log, explain, explained, run_command
 from penstock.adapters.postgres.source.timeline import require_same_log
 from penstock.core.errors import NEW_SLOT, CorruptLogError, LogPurgedError, UnavailableError, UnfitServerError
 from penstock.core.positions import wal_position
 from penstock.core.postgres.messages import EPOCH_US
-from penstock.core.postgres.network_reader import MalformedError
-from penstock.core.postgres.runs import NOTHING_SKIPPED
 from penstock.core.postgres.scan import PgoutputScanner
-from penstock.core.postgres.streamed import StreamedTransactions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.core.positions import Position, WalPosition
@@ -42,9 +37,7 @@ _REPORT_SECONDS: Final = 5.0
 _IDLE_REPORT_SECONDS: Final = 0.5
 """The same while nothing comes: whoever waits for a place in a log without rows for us waits for the answer."""
 _WRITE_SECONDS: Final = 30.0
-_STREAMING_SINCE: Final = 140000
 _CHANGE_KIND: Final = ord("w")
-_RELATION_KIND: Final = ord("R")
 _CHANGE: Final = struct.Struct(">cQQq")
 _ALIVE: Final = struct.Struct(">cQqB")
 _REPORT: Final = struct.Struct(">cQQQqB")
@@ -56,44 +49,14 @@ _LOST_PUBLICATION: Final = (
 _GONE: Final = ("has been invalidated", "can no longer get changes", "has already been removed", "does not exist")
 
 
-@dataclass(frozen=True, slots=True)
-class WalLog:
-    """What a slot has of publications, over a connection that is lent."""
-
-    server: PostgresServer
-    connection: psycopg.Connection
-    slot: str
-    publications: Sequence[str]
-
-    def start(self, position: WalPosition, *, streaming: bool) -> None:
-        """Ask for it from `position` on, with `streaming` for transactions that run, too. Raises psycopg.Error."""
-        names = ",".join(f'"{name}"' for name in self.publications)
-        command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} ({}, publication_names {})").format(
-            sql.Identifier(self.slot),
-            sql.SQL(f"{position}"),
-            sql.SQL("proto_version '2', streaming 'on'" if streaming else "proto_version '1'"),
-            sql.Literal(names),
-        )
-        run_command(self.connection, command.as_string(self.connection), _START_SECONDS)
-
-
 class WalStream:
     """One connection that follows the log from a position, and tells the server what need not be kept any more."""
 
-    def __init__(self, log: WalLog, start: WalPosition, folder: Path | None, *, streaming: bool) -> None:
-        """Read the log from `start` on; with `streaming` large transactions wait in `folder` for their COMMIT.
-
-        Without one they wait in the system's folder of temporary files. Raises psycopg.Error.
-        """
-        log.start(start, streaming=streaming)
-        self._log = log
-        self._server = log.server
-        self._folder = folder
-        self._streamed = StreamedTransactions(lambda: TemporaryFile(dir=folder))  # noqa: SIM115 - closed with the stream
-        self._committed: Iterator[Sequence[bytes]] | None = None
-        self._streaming = streaming
-        self._connection = log.connection
-        self._pgconn = log.connection.pgconn
+    def __init__(self, server: PostgresServer, connection: psycopg.Connection, start: WalPosition) -> None:
+        """Read from `connection`, which sends the log from `start` on."""
+        self._server = server
+        self._connection = connection
+        self._pgconn = connection.pgconn
         self._scanner = PgoutputScanner(start)
         self._confirmed = 0
         self._report_at = time.monotonic()
@@ -101,18 +64,15 @@ class WalStream:
     def read(self, wait_seconds: float) -> Sequence[PostgresItem]:
         """Return what has arrived, waiting up to `wait_seconds` for the first item; see `penstock.ports.log`."""
         items: list[PostgresItem] = []
-        until = time.monotonic() + wait_seconds
         with explained(self._server):
             self._report_if_due(_REPORT_SECONDS)
-            taken = self._take(items)
-            # Of a transaction that is not committed there is much to take, and nothing to return.
-            while not items and (left := until - time.monotonic()) > 0:
-                if not taken:
-                    self._report_if_due(_IDLE_REPORT_SECONDS)
-                    select.select([self._pgconn.socket], [], [], left)
+            if not self._take(items) and wait_seconds:
+                self._report_if_due(_IDLE_REPORT_SECONDS)
+                select.select([self._pgconn.socket], [], [], wait_seconds)
                 self._pgconn.consume_input()
-                taken = self._take(items)
-            self._pgconn.consume_input()
+                self._take(items)
+            else:
+                self._pgconn.consume_input()
         return items
 
     def confirm(self, position: Position) -> None:
@@ -129,58 +89,25 @@ class WalStream:
             if not self._connection.closed:
                 self._report(asks=False)
         self._connection.close()
-        self._committed = None
-        self._streamed.close()
 
     def _take(self, items: list[PostgresItem]) -> int:
         """Decode what is here, about 8 MiB at most; return how many bytes that was."""
         taken, changes = 0, list[bytes]()
         while taken < _READ_BYTES_MAX:
-            if self._committed is not None:
-                items.extend(self._scanner.take_all(changes))
-                changes.clear()
-                messages = next(self._committed, None)
-                if messages is None:
-                    self._committed = None
-                else:
-                    changes.extend(messages)
-                    taken += sum(map(len, messages))
-                continue
             size, data = self._pgconn.get_copy_data(1)
             if size == 0:
                 break
             if size < 0:
-                items.extend(self._scanner.take_all(changes))
-                changes.clear()
-                self._go_on_without_streaming()
-                break
+                raise self._ended()
             taken += size
             if data[0] == _CHANGE_KIND:
-                self._take_change(bytes(data[_CHANGE.size :]), changes)
+                changes.append(bytes(data[_CHANGE.size :]))
                 continue
             items.extend(self._scanner.take_all(changes))
             changes.clear()
             self._notice(bytes(data), items)
         items.extend(self._scanner.take_all(changes))
         return taken
-
-    def _take_change(self, message: bytes, changes: list[bytes]) -> None:
-        """Take a message of pgoutput: into `changes`, unless it is of a transaction that comes while it runs."""
-        if not self._streamed.concern(message):
-            changes.append(message)
-            if message[0] == _RELATION_KIND:
-                self._streamed.described(message)
-            return
-        try:
-            self._committed = self._streamed.take(message)
-        except MalformedError as error:
-            what = f"the log of {self._server} does not decode: {error}"
-            raise CorruptLogError(what, NOTHING_SKIPPED) from error
-        except OSError as error:
-            what = f"a transaction that is not committed cannot be kept on this machine: {error.strerror}"
-            where = self._folder or "the system's folder of temporary files"
-            hint = f"free room in {where}; or write `streaming: false`, and the server keeps it until COMMIT"
-            raise UnavailableError(what, hint) from error
 
     def _notice(self, data: bytes, items: list[PostgresItem]) -> None:
         """Take a message that is no change."""
@@ -214,51 +141,29 @@ class WalStream:
             self._pgconn.consume_input()
         self._report_at = time.monotonic()
 
-    def _go_on_without_streaming(self) -> None:
-        """Ask for the rest, with transactions that come whole, where the server failed to stream; else raise why.
-
-        To decode a transaction that runs is harder: a table that a rolled-back subtransaction altered, and then the
-        transaction itself, cannot be told then ("could not map filenode", PostgreSQL 15).
-        """
+    def _ended(self) -> Exception:
+        """Say why the server ended the log."""
         result = self._pgconn.get_result()
         cause = result.error_message.decode(errors="replace").strip() if result is not None else ""
-        is_over = not cause or self._pgconn.status != pq.ConnStatus.OK
-        if is_over or not self._streaming or _NO_PUBLICATION.search(cause):
-            raise self._ended(cause)
-        while self._pgconn.get_result() is not None:
-            pass
-        self._streaming = False
-        self._streamed.close()
-        self._scanner = self._scanner.anew()
-        self._log.start(self._scanner.start, streaming=False)
-
-    def _ended(self, cause: str) -> Exception:
-        """Say why the server ended the log."""
         if _NO_PUBLICATION.search(cause):
             message = f"{self._server} cannot send the log: {cause}"
             return UnfitServerError(message, _LOST_PUBLICATION)
         return UnavailableError(f"{self._server} ended the log: {cause or 'without a word'}", "it is asked again")
 
 
-def open_stream(
-    server: PostgresServer,
-    slot: str,
-    publications: Sequence[str],
-    position: WalPosition,
-    *,
-    folder: Path | None = None,
-    streaming: bool = True,
-) -> WalStream:
+def open_stream(server: PostgresServer, slot: str, publications: Sequence[str], position: WalPosition) -> WalStream:
     """Ask for the log from `position` on. Raises LogPurgedError where the slot is gone or no longer has it.
 
-    PositionError where the server has another log in its place. With `streaming` large transactions come while they
-    run, from PostgreSQL 14 on, and are kept in `folder`: see WalStream.
+    PositionError where the server has another log in its place.
     """
     connection = connect_to_log(server)
     try:
-        start = replace(position, server_timeline=require_same_log(server, connection, position))
-        streams = streaming and connection.info.server_version >= _STREAMING_SINCE
-        return WalStream(WalLog(server, connection, slot, publications), start, folder, streaming=streams)
+        timeline = require_same_log(server, connection, position)
+        names = ",".join(f'"{name}"' for name in publications)
+        command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names {})").format(
+            sql.Identifier(slot), sql.SQL(f"{position}"), sql.Literal(names)
+        )
+        run_command(connection, command.as_string(connection), _START_SECONDS)
     except psycopg.Error as error:
         connection.close()
         if any(sign in str(error) for sign in _GONE):
@@ -269,3 +174,4 @@ def open_stream(
     except BaseException:
         connection.close()
         raise
+    return WalStream(server, connection, replace(position, server_timeline=timeline))
