@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.capture_case import CaseServers
 
+from penstock.adapters.mysql.connection import ask, connect
 from penstock.bench.capture import decode, latency
 from penstock.bench.capture.pipeline import LOW_LATENCY, BenchPipeline
 from penstock.bench.capture.workload import create_table, login, write_bulk, write_one_by_one
@@ -36,6 +37,22 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def ids() -> latency.Ids:
+    """Rows of one test are not taken for those of another."""
+    return latency.Ids()
+
+
+@pytest.fixture
+def latency_source(lab: Lab) -> Iterator[MariadbServer]:
+    """The source with the table of the latency's figures, which is gone afterwards."""
+    server = lab.source()
+    create_table(server, latency.TABLE)
+    yield server
+    with closing(connect(login(server), 30)) as connection:
+        ask(connection, f"DROP DATABASE {latency.TABLE.schema}")
+
+
 def test_the_decode_figure_is_measured(lab: Lab) -> None:
     (figure,) = decode.measure(lab)
 
@@ -46,11 +63,15 @@ def test_the_decode_figure_is_measured(lab: Lab) -> None:
 
 @pytest.mark.nightly
 def test_the_latency_of_a_capture_is_measured_at_each_rate(
-    lab: Lab, tmp_path: Path, tracker_server: MariadbServer, schematizer: str
+    lab: Lab,
+    ids: latency.Ids,
+    latency_source: MariadbServer,
+    tmp_path: Path,
+    tracker_server: MariadbServer,
+    schematizer: str,
 ) -> None:
     """Of one that runs in a thread: its figures are those of this process."""
-    create_table(lab.source(), latency.TABLE)
-    case = CaseServers(tmp_path, lab.source(), tracker_server, schematizer).make_case(
+    case = CaseServers(tmp_path, latency_source, tracker_server, schematizer).make_case(
         lab.kafka(), latency.TABLE.schema, transactions=False
     )
     case.start()
@@ -60,7 +81,7 @@ def test_the_latency_of_a_capture_is_measured_at_each_rate(
 
     capture.start()
     try:
-        times = latency._measure_rates(lab, latency.Ids(), side)
+        times = latency._measure_rates(lab, ids, side)
     finally:
         over.set()
         capture.join(60)
@@ -87,11 +108,10 @@ def test_the_settings_for_low_latency_are_those_that_are_said(lab: Lab, tmp_path
 
 
 @pytest.mark.nightly
-def test_the_latency_of_our_side_is_measured(lab: Lab) -> None:
+@pytest.mark.usefixtures("latency_source")
+def test_the_latency_of_our_side_is_measured(lab: Lab, ids: latency.Ids) -> None:
     """The whole of it, with Spark: its parts are tried above."""
-    create_table(lab.source(), latency.TABLE)
-
-    times = latency.measure_ours(lab, latency.Ids(), is_low_latency=True)
+    times = latency.measure_ours(lab, ids, is_low_latency=True)
 
     assert list(times) == [200, 1_000]
     assert all(0.0 < each.p50_ms <= each.p99_ms and each.cores > 0.0 for each in times.values())
