@@ -81,10 +81,10 @@ class JoinFinisher:
             differences = unpack_differences(found, len(self.work.job.streams))
             self.work.take(batch, read_places(self.work.checkpoint, batch), differences, unreadable)
         except BaseException as error:  # noqa: BLE001 - it is kept, and told
-            told = told_error(str(error)) or error
-            self.given_up = self.work.gives_up(told)
-            if not self.given_up:
-                self.error = told
+            # It stays if nobody can be told that the join stands still.
+            self.error = told = told_error(str(error)) or error
+            if self.work.gives_up(told):
+                self.given_up, self.error = True, None
             raise RuntimeError(note_of(told)) from None
 
 
