@@ -130,17 +130,21 @@ def test_a_broker_that_is_killed_and_comes_back_loses_and_repeats_nothing(tmp_pa
     with start_kafka(home) as broker:
         story = Story(KafkaCluster(broker.bootstrap_servers))
         back: list[KafkaBroker] = []
+        # It answers before its start is over.
+        start = threading.Thread(target=lambda: back.append(start_kafka(home).__enter__()))
 
         def trouble(number: int) -> None:
             if number == 30:
                 broker.kill()
-                threading.Thread(target=lambda: back.append(start_kafka(home).__enter__())).start()
+                start.start()
 
         try:
             story.run(60, lambda _: 1, trouble)
 
             assert story.found() == [list(range(60))] * 2
         finally:
+            if start.ident is not None:
+                start.join()
             for server in back:
                 server.kill()
 
