@@ -114,3 +114,16 @@ def test_rest_is_news_only_between_transactions_and_only_ahead() -> None:
 @given(st.integers(0, 2**64 - 1))
 def test_an_lsn_is_printed_and_read_back(lsn: int) -> None:
     assert parse_lsn(str(WalPosition(lsn))) == lsn
+
+
+def test_a_rollback_that_the_server_tells_of_unasked_changes_nothing() -> None:
+    """PostgreSQL 18 does so of subtransactions that are decoded when they are over (Stream Abort)."""
+    log, told = _log(1, 20), b"A" + bytes(4) + bytes(4)
+    (begin, *_) = [at for at, message in enumerate(log) if message[:1] == b"B" and at]
+    scanner = PgoutputScanner(WalPosition(0))
+
+    items = list(scanner.take_all([*log[:begin], told, *log[begin : begin + 3], told, *log[begin + 3 :]]))
+
+    rows = [len(item.messages) if isinstance(item, RowsLogged) else isinstance(item, RowLogged) for item in items]
+    assert sum(rows) == 20
+    assert isinstance(items[-1], TransactionEnded)

@@ -112,7 +112,7 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True)
 class OtherMessage:
-    """A logical message, written by pg_logical_emit_message, or where a transaction comes from: nothing for us."""
+    """A logical message, where a transaction comes from, or that one was rolled back: nothing for us."""
 
 
 PgoutputMessage: TypeAlias = (

@@ -117,6 +117,12 @@ def _origin(reader: NetworkReader) -> OtherMessage:
     return OtherMessage()
 
 
+def _aborted(reader: NetworkReader) -> OtherMessage:
+    """Stream Abort, which PostgreSQL 18 may send without `streaming`: nothing of that subtransaction was sent."""
+    reader.take(8)
+    return OtherMessage()
+
+
 def _cells(reader: NetworkReader) -> Cells:
     return tuple([_cell(reader) for _ in range(reader.integer(2))])
 
@@ -151,4 +157,5 @@ _READERS: Final[Mapping[str, Callable[[NetworkReader], PgoutputMessage]]] = {
     "T": _truncated,
     "M": _said,
     "O": _origin,
+    "A": _aborted,
 }
