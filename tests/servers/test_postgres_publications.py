@@ -211,6 +211,25 @@ def test_the_catalog_tells_that_the_publication_itself_was_altered(postgres: Pos
     assert (altered[0], altered[1] != first[1]) == (first[0], True)
 
 
+def test_the_catalog_tells_a_filter_that_a_partition_gets_by_its_own_name(
+    postgres: PostgresServer, fresh_name: str
+) -> None:
+    with source_database(postgres, fresh_name) as source:
+        source.execute("CREATE TABLE whole (id int PRIMARY KEY) PARTITION BY RANGE (id)")
+        source.execute("CREATE TABLE t PARTITION OF whole FOR VALUES FROM (0) TO (9)")
+        source.execute(f"CREATE PUBLICATION {source.name} FOR TABLE whole")
+        first = _numbers(source)
+        source.execute(f"ALTER PUBLICATION {source.name} ADD TABLE t WHERE (id > 3)")
+        filtered = _numbers(source)
+        source.execute(f"ALTER PUBLICATION {source.name} DROP TABLE t")
+        again = _numbers(source)
+        source.execute(f"ALTER PUBLICATION {source.name} ADD TABLE t")
+        whole = _numbers(source)
+
+    assert filtered[0] != first[0]
+    assert again == whole == first
+
+
 @pytest.mark.nightly
 def test_a_table_that_left_its_published_schema_and_came_back_is_refreshed_by_the_next_start(
     make_postgres: Callable[..., PostgresChain],

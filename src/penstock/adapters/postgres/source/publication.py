@@ -27,20 +27,26 @@ _FILTERS_SINCE: Final = 150000
 _AS_ROOT_SINCE: Final = 130000
 _MISSED_SINCE: Final = 180000
 """Before PostgreSQL 18 the server does not send a log in which the publication was missing."""
-# A row that was there first stays: what comes beside it takes nothing away. A partition that is published with its
-# partitioned table leaves the publication when it is detached: the rows of pg_inherits, which have no numbers, are
-# known by the transactions that wrote them.
+# A row that was there first stays: what comes beside it takes nothing away, but for a row filter or a column list of
+# the table's own, which count where its schema is not published. A partition that is published with its partitioned
+# table leaves the publication when it is detached: the rows of pg_inherits, which have no numbers, are known by the
+# transactions that wrote them.
 _NUMBER: Final = """
 CASE WHEN p.puballtables THEN {whole} ELSE
   (WITH ancestor AS (SELECT relid::oid AS oid FROM pg_partition_ancestors(c.oid) WHERE relid <> c.oid)
    SELECT place.oid::bigint + (mod(place.written, 1 << 20) << 32)
-     FROM (SELECT oid, prrelid AS of, 0 AS written FROM pg_publication_rel WHERE prpubid = p.oid AND prrelid = c.oid
+     FROM (SELECT oid, prrelid AS of, 0 AS written, {narrows} AS narrows
+             FROM pg_publication_rel WHERE prpubid = p.oid AND prrelid = c.oid
            UNION ALL
-           SELECT oid, prrelid, ({attached}) FROM pg_publication_rel
+           SELECT oid, prrelid, ({attached}), false FROM pg_publication_rel
             WHERE prpubid = p.oid AND prrelid IN (SELECT oid FROM ancestor)
            {by_schema}) place
-    ORDER BY place.oid, place.of <> c.oid, place.of LIMIT 1)
+    ORDER BY place.narrows DESC, place.oid, place.of <> c.oid, place.of LIMIT 1)
 END
+"""
+_NARROWS: Final = """
+((prqual IS NOT NULL OR prattrs IS NOT NULL)
+ AND NOT EXISTS (SELECT FROM pg_publication_namespace WHERE pnpubid = p.oid AND pnnspid = c.relnamespace))
 """
 _ATTACHED: Final = """
 SELECT sum(xmin::text::bigint)::bigint FROM pg_inherits
@@ -49,7 +55,7 @@ SELECT sum(xmin::text::bigint)::bigint FROM pg_inherits
 # What a table depends on its schema by is written when it is made, and by SET SCHEMA alone.
 _BY_SCHEMA: Final = """
 UNION ALL
-SELECT s.oid, d.objid, d.xmin::text::bigint + CASE WHEN d.objid = c.oid THEN 0 ELSE ({attached}) END
+SELECT s.oid, d.objid, d.xmin::text::bigint + CASE WHEN d.objid = c.oid THEN 0 ELSE ({attached}) END, false
   FROM (SELECT c.oid AS oid UNION ALL SELECT oid FROM ancestor) member
   JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = member.oid AND d.objsubid = 0
                   AND d.refclassid = 'pg_namespace'::regclass AND d.deptype = 'n'
@@ -225,6 +231,7 @@ def _number(connection: psycopg.Connection) -> str:
     return _NUMBER.format(
         whole="p.oid::bigint" if version >= _MISSED_SINCE else "0",
         attached=_ATTACHED,
+        narrows=_NARROWS if version >= _FILTERS_SINCE else "false",
         by_schema=_BY_SCHEMA.format(attached=_ATTACHED) if version >= _FILTERS_SINCE else "",
     )
 
