@@ -155,6 +155,7 @@ def test_an_audit_of_postgres_finds_equal_what_is_and_names_what_is_not(
     assert [(row.key, row.columns) for row in wrong["public.switch"].rows] == [(("1",), {"v": ("on", "off")})]
 
 
+@pytest.mark.nightly
 def test_arrays_are_compared_but_for_those_of_types_that_users_made(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:
@@ -201,6 +202,7 @@ def test_what_an_audit_finds_is_repaired_by_reading_those_rows_again(
     assert {found.state for found in repaired.values()} == {"equal"}
 
 
+@pytest.mark.nightly
 def test_an_audit_waits_for_the_place_of_its_snapshot(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     chain.carry()

@@ -68,6 +68,7 @@ def test_rows_that_are_wrong_in_one_place_are_named_with_that_place_and_their_ne
     assert _states(found) == {"topic": ("different", 1), "files": ("different", 1)}
 
 
+@pytest.mark.nightly
 def test_a_file_that_was_replaced_is_named_where_the_topic_is_right(chain: Chain) -> None:
     chain.file.write_text(chain.file.read_text() + "objects: {inline_bytes_max: 0}\n")
     chain.write("UPDATE orders SET customer = 'change7' WHERE id = 7")
@@ -101,6 +102,7 @@ def test_a_message_that_stops_its_table_is_named_though_the_target_only_lags(cha
     assert audited["files"]["state"] == "lagging"
 
 
+@pytest.mark.nightly
 def test_what_was_changed_or_added_later_is_compared_where_every_row_was_written_with_it(chain: Chain) -> None:
     chain.write(
         "ALTER TABLE orders ADD COLUMN later INT DEFAULT 7, MODIFY customer VARCHAR(60)",

@@ -104,6 +104,7 @@ def test_children_that_are_deleted_with_their_parent_stop_and_so_do_theirs_and_n
     assert chain.query("SELECT id FROM {schema}.others") == [(1,)]
 
 
+@pytest.mark.nightly
 def test_a_parents_new_key_stops_children_that_follow_it_and_another_value_does_not(
     started: Callable[..., Chain],
 ) -> None:
@@ -361,6 +362,7 @@ def test_children_of_a_parent_that_is_not_carried_are_read_again_on_every_change
         assert stopped(chain) == {}
 
 
+@pytest.mark.nightly
 def test_a_child_that_gets_another_name_before_it_is_read_again_stops_under_that_name(
     started: Callable[..., Chain],
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_change_from_beyond_our_position_stops_its_table(case: CaptureCase) ->
     assert "has a foreign message at offset" in stopped(case)
 
 
+@pytest.mark.nightly
 def test_a_foreign_message_in_a_copy_that_was_broken_off_stops_the_capture(case: CaptureCase) -> None:
     with closing(open_topic_log(case.spec)) as log:
         record = committed_position(case.spec, log, "db") or pytest.fail("there is no record")
@@ -157,6 +158,7 @@ def test_a_message_that_is_nothing_stops_the_files(case: CaptureCase) -> None:
     assert re.search(r"schemas/0 has a foreign message at offset \d+", refusal(case.run_objects).message)
 
 
+@pytest.mark.nightly
 def test_files_of_a_topic_that_was_deleted_are_not_waited_for(case: CaptureCase) -> None:
     case.run_objects()
     admin = AdminClient({"bootstrap.servers": case.bootstrap_servers})

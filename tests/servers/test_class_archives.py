@@ -55,6 +55,7 @@ def test_a_jvm_that_cannot_use_an_archive_does_without(tmp_path: Path) -> None:
     assert "warning" not in said
 
 
+@pytest.mark.nightly
 def test_a_broker_maps_its_classes(tmp_path: Path) -> None:
     if not kafka_archive().options():
         pytest.skip("this machine could not record Kafka's classes: make setup says why")

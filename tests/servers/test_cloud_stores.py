@@ -94,6 +94,7 @@ def test_an_empty_file_and_a_large_one_come_back_as_they_were(objects: Objects) 
     assert (objects.get("empty"), objects.get("large")) == (b"", large)
 
 
+@pytest.mark.nightly
 @on_every_cloud
 def test_more_files_than_one_answer_lists_or_one_request_deletes(objects: Objects) -> None:
     """S3 lists and deletes a thousand at a time, Azure lists five thousand and deletes 256."""

@@ -85,6 +85,7 @@ def announced(case: CaptureCase) -> list[tuple[str, SchemaChangeKind]]:
     return [(each.table.name, each.kind) for each in told]
 
 
+@pytest.mark.nightly
 def test_a_copy_that_was_broken_off_is_made_anew_behind_what_was_committed_of_it(case: CaptureCase) -> None:
     first = break_off(case)
     assert first.is_snapshotting

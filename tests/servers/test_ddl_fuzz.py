@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import hypothesis
+import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.servers.ddl_words import OF_MARIADB, OF_MYSQL, stories
 from tests.servers.followed_log import FollowedLog
@@ -57,6 +58,7 @@ def test_on_mariadb_tables_are_followed_or_stopped(
     _check(mariadb, tracker_server, story, tmp_path)
 
 
+@pytest.mark.nightly
 @given(story=stories(OF_MYSQL))
 @_SETTINGS
 def test_on_mysql_tables_are_followed_or_stopped(

@@ -232,6 +232,7 @@ def test_files_whose_rows_are_large_are_commits_of_their_own_and_each_is_in_once
     assert lake_place.ask("SELECT id, qty FROM shop.orders ORDER BY id") == [(str(n), n) for n in range(4)]
 
 
+@pytest.mark.nightly
 def test_a_file_of_ours_that_is_gone_stops_its_table_until_it_begins_anew(
     lake_place: DeltaPlace,
 ) -> None:

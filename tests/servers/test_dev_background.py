@@ -69,6 +69,7 @@ def test_a_service_that_nobody_knows_ends_up_with_exit_code_2_and_those_that_the
     assert "snowflake" in up.stderr
 
 
+@pytest.mark.nightly
 def test_a_killed_supervisor_takes_its_server_along_and_up_starts_it_again(home: Path, service: str) -> None:
     facts = _facts("up", home, service)
 
@@ -93,6 +94,7 @@ def test_a_server_that_ends_by_itself_is_no_longer_listed(home: Path) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.nightly
 def test_jars_that_cannot_be_fetched_are_worth_another_try(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # Port 1 on loopback: a proxy that refuses every connection.
     nowhere = "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=1 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"

@@ -47,7 +47,7 @@ _GONE_SECONDS = 5.0
         ("embedded.mariadb", "start_mariadb"),
         ("embedded.kafka", "start_kafka"),
         ("embedded.schematizer", "start_schematizer"),
-        ("dev.spark", "start_spark"),
+        pytest.param("dev.spark", "start_spark", marks=pytest.mark.nightly),
         ("dev.zookeeper", "start_zookeeper"),
         ("dev.s3", "start_s3"),
         ("dev.redshift", "start_redshift"),

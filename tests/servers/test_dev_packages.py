@@ -62,6 +62,7 @@ def test_the_newer_mariadb_knows_vectors(newer_mariadb: MariadbServer) -> None:
     ]
 
 
+@pytest.mark.nightly
 def test_mysql_keeps_rows_and_port_across_kill_9(tmp_path: Path, mysql_package: DebianPackage) -> None:
     del mysql_package
     with start_mysql(tmp_path) as server:
@@ -73,6 +74,7 @@ def test_mysql_keeps_rows_and_port_across_kill_9(tmp_path: Path, mysql_package: 
         assert ask(again, "SELECT id FROM kept.t") == [(7,)]
 
 
+@pytest.mark.nightly
 def test_mysql_runs_from_up_to_down(tmp_path: Path, mysql_package: DebianPackage) -> None:
     del mysql_package
     home = ("--home", str(tmp_path / "dev"))
@@ -141,6 +143,7 @@ def test_without_apt_that_is_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_pat
         ensure_prefix(DebianPackage("sid", "mysql-server-core"))
 
 
+@pytest.mark.nightly
 def test_a_package_that_the_release_lacks_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mysql_package: DebianPackage
 ) -> None:

@@ -15,6 +15,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.commands import Said, run_command
 
 from penstock.adapters.duckdb import query_server
 from penstock.adapters.duckdb.audited import AuditedDuckdb
@@ -342,9 +343,8 @@ def test_a_target_that_is_not_there_yet_is_not_made(path: Path, told_at: Path) -
     assert not path.exists()
 
 
-def penstock_sql(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "penstock.cli.main", "sql", str(config), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+def penstock_sql(config: Path, *arguments: str) -> Said:
+    return run_command("sql", str(config), *arguments)
 
 
 def test_the_command_prints_a_table_or_a_json_object_per_row(target: tuple[Path, Path], tmp_path: Path) -> None:

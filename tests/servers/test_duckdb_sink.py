@@ -61,6 +61,7 @@ def test_a_table_whose_name_differs_in_case_is_the_same_table(place: Place) -> N
     assert rows_in(sink) == [("theirs", 1)]
 
 
+@pytest.mark.nightly
 def test_values_that_do_not_fit_into_memory_together_are_loaded_one_after_the_other(place: Place, path: Path) -> None:
     # DuckDB holds values of more than a block until the COMMIT. These are small in their files.
     batches = [write_batch(place, OTHER, 3, n, [(f"k{n}", "x" * (1 << 20), "c")]) for n in range(60)]
@@ -144,6 +145,7 @@ def start_loader(path: Path, batches: list[Batch], bytes_max: int = 0) -> subpro
     return loader
 
 
+@pytest.mark.nightly
 def test_a_loader_killed_again_and_again_ends_with_every_row_once(place: Place, path: Path) -> None:
     batches = [place.batch(n * 2, [("c", f"{n}", n), ("u", f"{n % 7}", -n)]) for n in range(50)]
 

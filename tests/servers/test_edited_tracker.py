@@ -89,6 +89,7 @@ EDITS = (
 )
 
 
+@pytest.mark.nightly
 def test_an_edit_is_told_at_the_next_start_and_nothing_is_carried_until_it_is_undone(
     chain: Chain, tracker_server: MariadbServer
 ) -> None:

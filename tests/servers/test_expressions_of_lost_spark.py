@@ -138,13 +138,14 @@ def test_messages_whose_evaluation_was_cancelled_are_no_dead_letters(spark: Spar
         list(runner.run([raw for raw, _ in given]))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "when",
     [
         # A JVM that was killed is the last of its process.
         "stopped before, stopped at work, killed at work",
-        pytest.param("killed before", marks=pytest.mark.nightly),
-        pytest.param("stopped at work at many moments", marks=pytest.mark.nightly),
+        "killed before",
+        "stopped at work at many moments",
     ],
 )
 def test_an_evaluation_whose_spark_is_gone_is_worth_another_try(when: str) -> None:

@@ -45,6 +45,7 @@ def chain(
     return made
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seen_first_by", first(1, "capture alone", "files", "capture"))
 def test_a_foreign_message_stops_its_table_alone_until_a_full_refresh(chain: Chain, seen_first_by: str) -> None:
     topic, partition, _, value = message_with(chain, "orders", b"change8")

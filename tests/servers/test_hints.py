@@ -45,6 +45,7 @@ def follow(chain: Chain, table: str, mended: str) -> None:
     chain.carry()
 
 
+@pytest.mark.nightly
 def test_a_table_whose_engine_knows_no_snapshots_goes_on_when_its_engine_is_another(chain: Chain) -> None:
     chain.write(
         "CREATE TABLE old (id INT PRIMARY KEY, n INT) ENGINE=MyISAM",

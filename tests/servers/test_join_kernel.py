@@ -182,6 +182,7 @@ def test_files_of_a_state_are_as_hadoop_makes_them_and_no_process_is_started_for
     assert (tmp_path / "ours").read_bytes() == b"abc"
 
 
+@pytest.mark.nightly
 def test_a_state_that_is_read_from_outside_has_the_rows_that_were_read(spark: SparkSession, tmp_path: Path) -> None:
     home = tmp_path / "a home"
     home.mkdir()

@@ -110,6 +110,7 @@ def test_connections_that_break_anywhere_lose_and_repeat_nothing(
     assert story.found() == [list(range(2_000))] * 2
 
 
+@pytest.mark.nightly
 def test_a_bulk_whose_connections_break_is_sent_again_from_what_has_no_answer(
     proxied: tuple[Proxy, KafkaBroker],
 ) -> None:
@@ -275,6 +276,7 @@ def test_a_transaction_that_took_too_long_is_told_as_that_and_not_as_a_newer_ins
         publisher.publish(slowly(), dict)
 
 
+@pytest.mark.nightly
 def test_a_broker_that_accepts_connections_and_never_answers_is_passed_by(kafka: KafkaBroker) -> None:
     """As one that is stopped, or a proxy with nothing behind it."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -102,6 +102,7 @@ def require_stopped_alone(chain: Chain) -> None:
     assert f"penstock snapshot FILE {chain.name}.large" in said or "penstock snapshot FILE TABLE" in said
 
 
+@pytest.mark.nightly
 def test_a_change_that_is_too_large_stops_its_table_and_what_the_hint_says_brings_it(chain: Chain) -> None:
     chain.start()
     chain.carry()

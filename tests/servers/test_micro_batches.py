@@ -173,6 +173,7 @@ def test_rows_that_come_below_the_offset_stop_the_task_and_move_nothing(place: P
     assert copied(place) == [1, 5, 7]
 
 
+@pytest.mark.nightly
 @on_each
 def test_a_change_log_is_read_on_behind_a_truncate_and_not_once_its_rows_came_anew(place: Place) -> None:
     make_mart(place)

@@ -53,6 +53,7 @@ def wanted(fresh_name: str) -> Callable[[TableId], bool]:
     return lambda table: table == TableId(fresh_name, "t")
 
 
+@pytest.mark.nightly
 def test_where_only_tables_can_be_locked_a_copy_and_the_log_behind_it_agree(
     mysql_server: OracleMysql, root: pymysql.Connection, modest: MysqlServer, wanted: Callable[[TableId], bool]
 ) -> None:

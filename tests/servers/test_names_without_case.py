@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.servers.chain import Chain, make_chain
 
 from penstock.embedded.mariadb import start_mariadb
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.embedded.kafka import KafkaBroker
 
 
+@pytest.mark.nightly
 def test_a_table_that_is_swapped_by_other_letters_stops(
     chain_parts: tuple[KafkaBroker, str, int], fresh_name: str, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.servers.chain import Chain, make_chain
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def test_a_column_with_a_name_of_ours_stops_its_own_table_alone(
     assert chain.query("SELECT id FROM {schema}.good ORDER BY id") == [(1,), (2,)]
 
 
+@pytest.mark.nightly
 def test_a_database_with_a_dot_in_its_name_is_carried_run_after_run(
     mariadb: MariadbServer, chain_parts: tuple[KafkaBroker, str, int], fresh_database: str, tmp_path: Path
 ) -> None:

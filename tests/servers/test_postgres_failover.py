@@ -46,6 +46,7 @@ def _take(file: Path) -> None:
     take_new_slot(spec, spec.sources[0].name)
 
 
+@pytest.mark.nightly
 def test_with_a_new_slot_all_tables_are_read_again_and_nothing_is_missing(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

@@ -109,6 +109,7 @@ def test_a_table_that_left_the_publication_and_came_back_is_refreshed_by_the_nex
     assert chain.rows("SELECT id FROM public.u") == [(2,)]
 
 
+@pytest.mark.nightly
 def test_it_stops_at_its_next_row_where_no_snapshot_is_taken_by_itself_and_is_named_before(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

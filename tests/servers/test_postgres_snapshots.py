@@ -169,6 +169,7 @@ def test_a_table_that_the_config_adds_gets_a_snapshot_by_itself(make_postgres: C
     assert warehouse == source
 
 
+@pytest.mark.nightly
 def test_listed_keys_are_read_again_and_those_that_are_gone_are_deleted(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

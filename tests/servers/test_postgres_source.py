@@ -117,6 +117,7 @@ def test_tables_that_change_in_mid_transaction_end_as_in_the_source(
     assert chain.rows("SELECT count(*) FROM information_schema.tables WHERE table_name = 'made'") == [(0,)]
 
 
+@pytest.mark.nightly
 def test_a_truncate_empties_a_table_between_the_rows_around_it(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE u (id int PRIMARY KEY)")
     chain.write("INSERT INTO t VALUES (1)", "INSERT INTO u VALUES (1)")
@@ -129,6 +130,7 @@ def test_a_truncate_empties_a_table_between_the_rows_around_it(make_postgres: Ca
     assert chain.rows("SELECT id FROM public.u") == []
 
 
+@pytest.mark.nightly
 def test_a_table_that_is_made_anew_begins_anew(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY, a int)", "INSERT INTO t VALUES (1, 1)")
     chain.carry()
@@ -139,6 +141,7 @@ def test_a_table_that_is_made_anew_begins_anew(make_postgres: Callable[..., Post
     assert chain.rows("SELECT * FROM public.t") == [(2, "b")]
 
 
+@pytest.mark.nightly
 def test_tables_that_give_their_names_away_end_as_in_the_source_or_stop(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:
@@ -193,6 +196,7 @@ def test_what_the_log_does_not_tell_of_a_changed_table_stops_it(make_postgres: C
     assert chain.rows("SELECT id, x FROM public.filled ORDER BY id") == [(1, 1), (2, 7)]
 
 
+@pytest.mark.nightly
 def test_rows_that_are_older_than_a_column_have_its_default(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     chain.carry()
@@ -228,6 +232,7 @@ def test_a_value_that_cannot_be_carried_stops_its_table_alone(make_postgres: Cal
     assert "NaN is no decimal number" in stopped[1]
 
 
+@pytest.mark.nightly
 def test_a_table_without_columns_stops_and_the_others_are_carried(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres("CREATE TABLE bare ()", "CREATE TABLE good (id int PRIMARY KEY)")
     chain.write("ALTER TABLE bare REPLICA IDENTITY FULL", "INSERT INTO bare DEFAULT VALUES")
@@ -283,6 +288,7 @@ def test_partitions_are_one_table(make_postgres: Callable[..., PostgresChain]) -
     assert chain.stopped() == {}
 
 
+@pytest.mark.nightly
 def test_a_source_of_each_kind_arrives_in_one_warehouse(
     make_postgres: Callable[..., PostgresChain],
     mariadb: MariadbServer,

@@ -146,6 +146,7 @@ def test_the_server_keeps_no_log_that_is_published(make_postgres: Callable[..., 
     assert (status.retention.level, status.unanswered) == ("ok", "")
 
 
+@pytest.mark.nightly
 def test_a_table_that_changes_without_rows_is_noted_until_the_log_tells_of_it(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:
@@ -171,6 +172,7 @@ def test_a_table_that_changes_without_rows_is_noted_until_the_log_tells_of_it(
     assert told.keys() == {"public.gone"}
 
 
+@pytest.mark.nightly
 def test_a_slot_that_was_moved_past_us_stops_the_capture(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres(_TABLE)
     chain.carry()
@@ -240,6 +242,7 @@ def test_a_server_that_lacked_what_was_published_is_refused_when_its_log_has_gro
             look.require_reached(published)
 
 
+@pytest.mark.nightly
 def test_a_server_that_never_was_in_the_timeline_that_was_read_is_refused_however_far_its_log_is(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:
@@ -356,6 +359,7 @@ def test_check_says_what_is_missing(make_postgres: Callable[..., PostgresChain])
         connection.execute(f"DROP ROLE nobody_{chain.name}".encode())
 
 
+@pytest.mark.nightly
 def test_a_table_that_nobody_wanted_when_it_was_made_stops_when_it_is_added(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:
@@ -377,6 +381,7 @@ def test_a_table_that_nobody_wanted_when_it_was_made_stops_when_it_is_added(
     assert chain.rows("SELECT id FROM public.later") == [(1,)]
 
 
+@pytest.mark.nightly
 def test_a_table_that_is_older_than_the_pipeline_and_was_not_copied_stops(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 import yaml
 from tests.servers.prometheus import DASHBOARD, RULES, dashboard_expressions, program, prometheus
 from tests.unit.web.shop import CONFIG, Shop, served, until
 from tests.unit.web.shop import RULES as TOPIC_RULES
-
-if TYPE_CHECKING:
-    import pytest
 
 JOIN = """\
 join:
@@ -28,6 +25,7 @@ WHAT_IS_FOUND = {"PenstockAuditBelowThreshold", "PenstockSnapshotFailed", "Penst
 MONITORING = Path(__file__).parents[2] / "docs" / "monitoring.md"
 
 
+@pytest.mark.nightly
 def test_every_expression_is_answered_and_alerts_come_and_go_with_what_they_tell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

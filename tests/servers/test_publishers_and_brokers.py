@@ -35,6 +35,7 @@ _CLIENT_TRIES_AGAIN_SECONDS = 2.0
 """Longer than such a client of Kafka's waits, at most, before it tries to connect again."""
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_what_a_broker_that_died_did_not_take_is_not_sent_to_the_next_one_by_a_publisher_that_was_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -100,6 +101,7 @@ def test_a_publisher_that_a_broker_forgot_over_an_idle_week_is_no_older_instance
             again.publish([messages(f"{pipeline}.a", 10, 20, "")], lambda: {"next": 20})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("transactions", [True, False])
 def test_more_bytes_than_the_clients_queue_holds_are_published(
     kafka: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, transactions: bool

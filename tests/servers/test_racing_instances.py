@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from penstock.embedded.kafka import KafkaBroker
     from penstock.embedded.mariadb import MariadbServer
 
-_EXPIRIES = int(os.environ.get("PENSTOCK_TEST_EXPIRIES", "2"))
-_EXPIRIES_BY_NIGHT = 8
+_EXPIRIES = int(os.environ.get("PENSTOCK_TEST_EXPIRIES", "8"))
 _SESSION_SECONDS = 1.0
 _TAKE_OVER_SECONDS_MAX = 120.0
 
@@ -44,13 +43,12 @@ def make_crash_case(
     yield from making_crash_cases(tmp_path_factory, mariadb, tracker_server, kafka, schematizer)
 
 
-@pytest.mark.parametrize("expiries", [_EXPIRIES, pytest.param(_EXPIRIES_BY_NIGHT, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 def test_two_instances_that_fall_asleep_by_turns_publish_every_change_once(
     make_crash_case: Callable[..., CrashCase],
     zookeeper: ZookeeperServer,
     fresh_name: str,
     tmp_path: Path,
-    expiries: int,
 ) -> None:
     case = make_crash_case(
         fresh_name, lock={"zookeeper": f"{zookeeper.address}/racing", "session_seconds": _SESSION_SECONDS}
@@ -61,7 +59,7 @@ def test_two_instances_that_fall_asleep_by_turns_publish_every_change_once(
     racers = [start_racer(case.file, tmp_path / f"racer-{number}.log") for number in range(2)]
     try:
         with Workload(case.connect, "while they race"):
-            slept = [_let_leader_sleep(case, lock, racers) for _ in range(expiries)]
+            slept = [_let_leader_sleep(case, lock, racers) for _ in range(_EXPIRIES)]
         assert set(slept) == {racer.pid for racer in racers}
     except AssertionError as error:
         message = f"{error}\n{_where_they_are(racers, tmp_path)}"

@@ -74,6 +74,7 @@ def test_known_schemas_answer_while_the_registry_is_away_and_all_do_when_it_is_b
         assert read_in_another_process(url, cache, other) == value_schema(CUSTOMERS)
 
 
+@pytest.mark.nightly
 def test_a_registration_is_not_taken_from_disk_because_the_table_may_stand_elsewhere_by_now(
     server: SchematizerServer, tmp_path: Path
 ) -> None:

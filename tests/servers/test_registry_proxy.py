@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from penstock.adapters.registry.access import RegistryAccess
 from penstock.embedded.schematizer import start_schematizer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
 _NO_PROXY_THERE = "http://127.0.0.1:9"
 
 
+@pytest.mark.nightly
 def test_loopback_is_never_proxied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, _NO_PROXY_THERE)

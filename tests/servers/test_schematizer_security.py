@@ -241,6 +241,7 @@ def gone(pids: list[int]) -> bool:
     return True
 
 
+@pytest.mark.nightly
 def test_workers_are_replaced_and_end_with_their_parent(tmp_path: Path) -> None:
     with service(tmp_path, "--workers", "2", "--url", f"sqlite:///{tmp_path}/a.db") as (pid, port):
         first = children(pid)
@@ -259,6 +260,7 @@ def test_workers_are_replaced_and_end_with_their_parent(tmp_path: Path) -> None:
         assert gone(last)
 
 
+@pytest.mark.nightly
 def test_workers_that_cannot_begin_are_told_once(tmp_path: Path) -> None:
     (tmp_path / "users.yaml").write_text("users: [")
     options = ["--port", "0", "--workers", "2", "--url", f"sqlite:///{tmp_path}/a.db"]

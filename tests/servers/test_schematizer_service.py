@@ -134,6 +134,7 @@ def test_the_service_ends_soon_after_sigterm_with_a_connection_open(tmp_path: Pa
         assert time.monotonic() - began < 5
 
 
+@pytest.mark.nightly
 def test_an_answer_does_not_wait_for_the_callers_acknowledgement(url: str) -> None:
     def seconds(client: httpx.Client) -> float:
         began = time.monotonic()
@@ -163,7 +164,7 @@ def test_what_was_answered_survives_kill_9(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--url", "nonsense"], "not the URL of a database"),
-        (["--url", "oracle://a/b"], "not supported"),
+        pytest.param(["--url", "oracle://a/b"], "not supported", marks=pytest.mark.nightly),
         (["--workers", "2", "--url", "sqlite:////proc/none.db"], "cannot be used"),
     ],
 )
@@ -175,6 +176,7 @@ def test_a_service_that_cannot_start_says_why(arguments: list[str], message: str
     assert "Traceback" not in said.stderr
 
 
+@pytest.mark.nightly
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -234,6 +236,7 @@ def test_a_client_travels_without_its_connections(url: str) -> None:
     assert copy.register("travel", ORDERS) == registered
 
 
+@pytest.mark.nightly
 def test_a_schema_that_was_read_once_is_known_when_the_service_is_gone(tmp_path: Path) -> None:
     with service(tmp_path, f"sqlite:///{tmp_path}/schematizer.db") as (_, url):
         registry = HttpRegistry(url)

@@ -78,6 +78,7 @@ class Writer(threading.Thread):
         self.unknown = ""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("database_url", first(1, "sqlite", "postgres", "mariadb"), indirect=True)
 def test_what_was_acknowledged_outlives_kill_9_under_load(database_url: str, tmp_path: Path) -> None:
     options = ["--url", database_url, "--workers", "2"]
@@ -133,6 +134,7 @@ def test_a_database_that_goes_away_and_comes_back(kind: str, request: pytest.Fix
             assert client.post("/subjects/b/versions", json=fixed("B")).status_code == 200
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("database_url", first(1, "postgres", "sqlite", "mariadb"), indirect=True)
 def test_callers_who_delete_and_register_one_subject_get_answers_that_fit(database_url: str) -> None:
     def act(client: httpx.Client, number: int) -> tuple[int, str]:
@@ -160,6 +162,7 @@ def test_callers_who_delete_and_register_one_subject_get_answers_that_fit(databa
 
 
 # Processes that share another database are in test_schematizer_service.
+@pytest.mark.nightly
 @pytest.mark.parametrize("database_url", first(1, "postgres", "sqlite", "mariadb"), indirect=True)
 def test_200_first_registrations_at_workers_give_one_topic_and_one_schema(database_url: str, tmp_path: Path) -> None:
     body = {"namespace": "shopdb", "key_schema": key_schema(ORDERS), "value_schema": value_schema(ORDERS)}

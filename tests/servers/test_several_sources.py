@@ -204,6 +204,7 @@ def test_a_source_that_is_away_holds_up_neither_the_other_nor_what_it_brought_in
     shops.assert_carried()
 
 
+@pytest.mark.nightly
 def test_a_table_that_gets_another_name_keeps_its_rows_in_the_schema_of_its_link(shops: Shops) -> None:
     shops.east.write("INSERT INTO orders VALUES (1, 'east tea')")
     shops.west.write("INSERT INTO orders VALUES (1, 'west tea')")

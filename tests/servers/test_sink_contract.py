@@ -225,6 +225,7 @@ def test_into_however_many_files_changes_are_cut_they_make_the_same_rows(place: 
     assert sink.positions(TABLE) == {(TOPIC, 0): len(changes)}
 
 
+@pytest.mark.nightly
 def test_a_thousand_files_are_one_load(place: Place) -> None:
     batches = [place.batch(n * 3, [("c", f"{n:04}-{m}", n) for m in range(3)]) for n in range(1000)]
     sink = place.open()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.core.batches import Batch
     from penstock.core.tables import TableSchema
 
-pytestmark = on_targets("duckdb", "postgres")
+pytestmark = on_targets("postgres")
 
 BY_QTY = replace(WIDER, key=("qty",))
 LOG = replace(WIDER, key=())

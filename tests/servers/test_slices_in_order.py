@@ -168,6 +168,7 @@ def test_a_task_that_is_killed_in_its_turn_loses_and_repeats_nothing(
     assert told(case) == expected(4)
 
 
+@pytest.mark.nightly
 def test_a_task_that_is_killed_while_it_waits_loses_and_repeats_nothing(
     case: CaptureCase, started: list[RangeTask]
 ) -> None:
@@ -230,6 +231,7 @@ def test_whoever_a_left_over_task_takes_the_capture_from_takes_it_back(
     assert told(case) == expected(3)
 
 
+@pytest.mark.nightly
 def test_another_attempt_at_a_task_whose_turn_was_leaves_the_next_its_turn(
     case: CaptureCase, started: list[RangeTask]
 ) -> None:

@@ -70,6 +70,7 @@ def snapshots(chain: Chain) -> dict[str, Snapshot]:
     return {each.table.partition(".")[2]: each for each in read_snapshots(chain.spec)}
 
 
+@pytest.mark.nightly
 def test_what_is_done_to_a_table_in_mid_snapshot_ends_that_one_alone_and_is_said(chain: Chain) -> None:
     chain.start()
     chain.carry()

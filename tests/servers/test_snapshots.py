@@ -150,6 +150,7 @@ def test_a_table_that_stopped_goes_on_with_a_snapshot_and_without_what_went_mean
     assert sorted(chain.query("SELECT id, n FROM {schema}.first")) == [(2, 2), (3, 3), (4, 44)]
 
 
+@pytest.mark.nightly
 def test_a_table_that_its_target_refuses_goes_on_with_a_full_refresh(chain: Chain) -> None:
     chain.write("CREATE TABLE first (id INT PRIMARY KEY, n INT)", "INSERT INTO first VALUES (1, 1), (2, 2)")
     chain.start()
@@ -172,6 +173,7 @@ def test_a_table_that_its_target_refuses_goes_on_with_a_full_refresh(chain: Chai
     assert sorted(chain.query("SELECT id, n FROM {schema}.first")) == [(2, 2), (3, 33)]
 
 
+@pytest.mark.nightly
 def test_when_needed_a_table_that_stopped_gets_one_at_the_next_start_but_not_again_where_that_failed(
     chain: Chain,
 ) -> None:

@@ -56,6 +56,7 @@ def bring_on(chain: Chain) -> None:
     chain.load()
 
 
+@pytest.mark.nightly
 def test_a_blackhole_snapshot_that_is_killed_under_writes_comes_whole_and_leaves_nothing_behind(chain: Chain) -> None:
     chain.write("CREATE TABLE first (id INT PRIMARY KEY, n INT)", "INSERT INTO first SELECT seq, 0 FROM seq_1_to_4000")
     chain.start()

@@ -112,6 +112,7 @@ def begins_anew(schema_id: int) -> Batch:
     return replace(schema_change(schema_id, 0, topic="t.refreshed"), kind=SchemaChangeKind.CREATE)
 
 
+@pytest.mark.nightly
 def test_a_definition_that_is_always_refused_stops_its_table_alone_and_no_full_refresh_of_it(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def test_a_load_goes_on_behind_one_that_was_killed_within_its_transaction(landed
     killed.close()
 
 
+@pytest.mark.nightly
 def test_a_table_that_is_dropped_and_made_anew_begins_again(landed: Landed) -> None:
     chain = landed.chain
     chain.write(f"CREATE TABLE t0 ({_COLUMNS})", f"INSERT INTO t0 VALUES (1, {_ROW}), (2, {_ROW})")
@@ -115,6 +116,7 @@ def test_a_table_that_is_dropped_and_made_anew_begins_again(landed: Landed) -> N
     landed.agrees("t0")
 
 
+@pytest.mark.nightly
 def test_what_is_applied_ahead_of_the_first_rows_and_again_behind_them_changes_nothing(landed: Landed) -> None:
     chain = landed.chain
     chain.write(f"CREATE TABLE t0 ({_COLUMNS})", f"INSERT INTO t0 VALUES (1, {_ROW})")
@@ -146,6 +148,7 @@ def test_a_table_of_somebody_else_and_one_without_a_key_stop_alone(landed: Lande
     assert landed.public("theirs") == []
 
 
+@pytest.mark.nightly
 def test_readers_get_grants_and_who_else_may_write_to_a_landing_table_is_told(landed: Landed) -> None:
     chain = landed.chain
     chain.file.write_text(chain.file.read_text().replace("warehouse: WH", "warehouse: WH, readers: [ANALYST]"))
@@ -196,6 +199,7 @@ def test_a_task_that_fails_is_told_with_its_error_and_goes_on_once_that_is_mende
     landed.agrees("t0")
 
 
+@pytest.mark.nightly
 def test_a_stale_stream_is_told_and_is_rebuilt_without_loss_and_without_rows_that_are_gone(landed: Landed) -> None:
     chain = landed.chain
     chain.write(f"CREATE TABLE t0 ({_COLUMNS})", f"INSERT INTO t0 VALUES (1, {_ROW}), (2, {_ROW})")

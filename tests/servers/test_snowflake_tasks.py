@@ -41,6 +41,7 @@ def merge(landed: Landed, total: int) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.nightly
 def test_tasks_run_behind_the_merge_of_their_table_and_take_what_changed_in_it_once(landed: Landed) -> None:
     chain = landed.chain
     give(landed, _TASKS)

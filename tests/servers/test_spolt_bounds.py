@@ -102,7 +102,8 @@ def case_of(tmp_path: Path, fresh_name: str, kafka: KafkaBroker, schematizer: st
     return make
 
 
-@pytest.mark.parametrize("batches", [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("batches", [False, True])
 def test_a_message_that_ends_its_worker_is_put_aside_when_it_has_ended_three(
     case_of: Callable[[str, str], SpoltCase],
     batches: bool,  # noqa: FBT001 - a parameter of the test

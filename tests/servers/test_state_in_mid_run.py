@@ -123,6 +123,7 @@ def test_counts_wait_until_it_is_back(chain: Chain, database: Database) -> None:
         assert state.place("x") == 9
 
 
+@pytest.mark.nightly
 def test_the_mirror_goes_on_when_it_is_back(chain: Chain, database: Database) -> None:
     with Mirror(chain.spec, {chain.source: LinkCondition("running")}):
         wait_for(lambda: any(link.link == chain.source for link in chain.status().links))

@@ -113,6 +113,7 @@ def test_what_the_server_writes_into_its_own_schema_stops_nothing_whatever_we_ma
         top.write("DROP TABLE rds_heartbeat2", "DROP USER modest")
 
 
+@pytest.mark.nightly
 def test_what_becomes_of_the_servers_own_tables_is_not_done_to_the_tracker(chain: Chain) -> None:
     own = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME IN ('rds_later', 'help_topic')"
     tracker = chain.spec.tracker

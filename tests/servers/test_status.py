@@ -13,6 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.servers.binlogs import purge_to
 from tests.servers.chain import Chain, make_chain
+from tests.servers.kinds import first
 from typer.testing import CliRunner
 
 from penstock.cli.carried import Carried
@@ -87,7 +88,7 @@ def test_an_idle_pipeline_that_has_carried_everything_is_not_behind(chain: Chain
     assert problems(second) == {}
 
 
-@pytest.mark.parametrize("chain", ["mariadb", "mysql_server"], indirect=True)
+@pytest.mark.parametrize("chain", first(1, "mariadb", "mysql_server"), indirect=True)
 def test_each_link_and_table_is_behind_by_what_its_own_log_has_ahead(chain: Chain) -> None:
     chain.mirror()
     an_hour_ago = int(time.time()) - HOUR
@@ -193,7 +194,7 @@ def test_a_pipeline_that_was_killed_is_seen_as_dead(chain: Chain) -> None:
     assert "not running; " in shown.stdout
 
 
-@pytest.mark.parametrize("chain", ["mariadb", "mysql_server"], indirect=True)
+@pytest.mark.parametrize("chain", first(1, "mariadb", "mysql_server"), indirect=True)
 def test_binlogs_that_go_away_are_warned_of_in_time_and_told_when_they_are_gone(chain: Chain) -> None:
     chain.mirror("stopped")
     well = status(chain)["sources"][0]["retention"]

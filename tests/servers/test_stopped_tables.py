@@ -41,6 +41,7 @@ def told(chain: Chain) -> list[str]:
     return [f"{table.error} {table.hint}" for table in chain.status().tables if table.error]
 
 
+@pytest.mark.nightly
 def test_a_change_that_is_undone_leaves_its_table_stopped_and_the_hint_says_so(stopped: Chain) -> None:
     (said,) = told(stopped)
 
@@ -65,6 +66,7 @@ def test_a_new_table_with_its_rows_and_its_name_goes_on(stopped: Chain) -> None:
     assert told(stopped) == []
 
 
+@pytest.mark.nightly
 def test_a_column_that_one_statement_drops_and_adds_stops_its_table_though_it_looks_as_before(stopped: Chain) -> None:
     stopped.write("CREATE TABLE marks (id INT PRIMARY KEY, n INT)", "INSERT INTO marks VALUES (1, 1)")
     stopped.write("ALTER TABLE marks DROP COLUMN n, ADD COLUMN n INT", "INSERT INTO marks VALUES (2, 2)")

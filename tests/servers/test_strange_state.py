@@ -74,6 +74,7 @@ def test_a_pipeline_may_start_as_often_as_it_likes(chain: Chain) -> None:
         assert state.identity() == PipelineIdentity(log.cluster_id(), (chain.source,))
 
 
+@pytest.mark.nightly
 def test_the_same_name_on_another_kafka_is_another_pipeline(chain: Chain, tmp_path: Path) -> None:
     text = chain.file.read_text()
     with start_kafka(tmp_path / "other") as other:

@@ -110,6 +110,7 @@ def test_connections_that_may_be_open_at_once_have_ids_of_their_own(
     assert set(range(first, first + SERVER_IDS_PER_SOURCE)) > ids
 
 
+@pytest.mark.nightly
 def test_a_copy_takes_longer_than_a_transaction_may_in_pieces_and_not_in_one(
     case: CaptureCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -338,6 +338,7 @@ def test_on_mariadb_the_log_decodes_to_what_is_selected(
     _check(_server(mariadb), story, monkeypatch)
 
 
+@pytest.mark.nightly
 @given(story=stories({**COMMON, **MARIADB}, images=("FULL_NODUP",)))
 @_SETTINGS
 def test_on_a_newer_mariadb_what_is_not_logged_twice_is_known(
@@ -346,6 +347,7 @@ def test_on_a_newer_mariadb_what_is_not_logged_twice_is_known(
     _check(_server(newer_mariadb), story, monkeypatch)
 
 
+@pytest.mark.nightly
 @given(story=stories({**COMMON, **MYSQL}, images=_IMAGES))
 @_SETTINGS
 def test_on_mysql_the_log_decodes_to_what_is_selected(
@@ -354,6 +356,7 @@ def test_on_mysql_the_log_decodes_to_what_is_selected(
     _check(_server(mysql_server), story, monkeypatch)
 
 
+@pytest.mark.nightly
 @given(story=stories({**COMMON, **MYSQL}, differences_max=6) | stories(_MANY_DOCUMENTS, differences_max=6))
 @_SETTINGS
 def test_on_mysql_a_log_in_part_decodes_to_what_is_selected(
@@ -370,6 +373,7 @@ def test_zero_dates_are_null_or_text_as_configured(
     _check(_server(mariadb), story, monkeypatch)
 
 
+@pytest.mark.nightly
 @given(story=stories(ZERO_DATES, _POLICIES))
 @_SETTINGS
 def test_zero_dates_of_mysql_are_null_or_text_as_configured(

@@ -162,15 +162,9 @@ def test_a_publisher_that_is_killed_between_two_writes_loses_and_repeats_nothing
         case.assert_whole("b", 400)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("kind", "kills", "count"),
-    [
-        ("varying", 2, 2_000),
-        *(
-            pytest.param(kind, 6, 6_000, marks=pytest.mark.nightly)
-            for kind in ("repeatable", "seldom saved", "varying")
-        ),
-    ],
+    ("kind", "kills", "count"), [(kind, 6, 6_000) for kind in ("repeatable", "seldom saved", "varying")]
 )
 def test_a_publisher_that_is_killed_at_any_time_loses_and_repeats_nothing(
     case: Case, kind: str, kills: int, count: int

@@ -175,6 +175,7 @@ def test_the_lock_is_lost_when_the_server_goes_and_can_be_had_again_when_it_is_b
     assert len(losses.reasons) == 1
 
 
+@pytest.mark.nightly
 def test_a_server_that_hangs_costs_the_lock_before_its_session_ends(tmp_path: Path) -> None:
     losses = Losses()
     with start_zookeeper(tmp_path) as server:
@@ -191,6 +192,7 @@ def test_a_server_that_hangs_costs_the_lock_before_its_session_ends(tmp_path: Pa
         lock.release()
 
 
+@pytest.mark.nightly
 def test_an_instance_that_waits_outlives_a_restart_of_the_server(tmp_path: Path) -> None:
     with start_zookeeper(tmp_path) as server:
         place = ZookeeperPlace(server.address, "", 1.0)

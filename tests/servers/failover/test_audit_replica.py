@@ -141,6 +141,7 @@ def mysql_parts(
     return kafka, schematizer, mysql_tracker_server.port
 
 
+@pytest.mark.nightly
 def test_an_audit_from_a_replica_names_what_is_wrong_in_the_target_and_reads_nothing_of_the_source(
     followed: Followed,
 ) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.unit.web.shop import CONFIG, until
 
 # As `penstock run` does it: the first program starts a page and hands it on, the second one takes and ends it.
@@ -42,6 +43,7 @@ def _is_there(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.nightly
 def test_a_page_outlives_the_program_that_started_it_and_ends_with_the_process(tmp_path: Path) -> None:
     run = _begin(tmp_path)
     assert run.stdout is not None
@@ -65,6 +67,7 @@ def test_a_page_that_is_kept_dies_with_its_process_even_by_kill_9(tmp_path: Path
     until(lambda: not _is_there(int(pid)), 60)
 
 
+@pytest.mark.nightly
 def test_a_page_of_a_file_that_was_changed_is_not_kept(tmp_path: Path) -> None:
     run = _begin(tmp_path, "edited")
     assert run.stdout is not None

@@ -24,6 +24,7 @@ print(kind_of("mysql").name, type(fault_source("mysql")).__name__)
 """
 
 
+@pytest.mark.nightly
 def test_without_the_driver_of_postgres_what_is_about_mysql_works() -> None:
     ran = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=False)
 

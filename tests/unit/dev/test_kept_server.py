@@ -39,6 +39,7 @@ def _sleeper(home: Path) -> OneProcessServer:
     return OneProcessServer(0, home, start_child("sleeper", _SLEEP, home / "log"))
 
 
+@pytest.mark.nightly
 def test_a_schematizer_that_is_killed_again_while_it_starts_comes_back_on_its_port(tmp_path: Path) -> None:
     killed = threading.Event()
 

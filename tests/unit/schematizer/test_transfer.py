@@ -102,6 +102,7 @@ class Interrupted(httpx.BaseTransport):
         self._real.close()
 
 
+@pytest.mark.nightly
 def test_a_transfer_that_is_interrupted_again_and_again_goes_on(registry: httpx.Client, target: httpx.Client) -> None:
     fill(registry)
     interruptions = 0
