@@ -34,6 +34,15 @@ class ProcessMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """What a process tree holds at a moment: memory (PSS: a shared page counts once, among its sharers), and more."""
+
+    pss_bytes: int
+    threads: int
+    open_files: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Times:
     """Clock ticks of a process: its own, and those of dead children that it has collected."""
 
@@ -77,9 +86,22 @@ class ProcessTree:
         return own + sum(max(0, times.collected - dead_children[key]) for key, times in self._seen.items())
 
 
-def tree_pss_bytes(root: int) -> int:
-    """The proportional set size of a process and its descendants: a shared page counts once, among its sharers."""
-    return sum(_read_pss(pid) for pid, _ in _read_tree(root))
+def tree_held(root: int) -> Held:
+    """What a process and its descendants hold; a process that ends meanwhile counts in part."""
+    pids = [pid for pid, _ in _read_tree(root)]
+    return Held(
+        sum(map(_read_pss, pids)),
+        sum(_count(pid, "task") for pid in pids),
+        sum(_count(pid, "fd") for pid in pids),
+    )
+
+
+def _count(pid: int, folder: str) -> int:
+    """Count what is in a folder of /proc/PID; 0 for a process that has ended."""
+    try:
+        return sum(1 for _ in Path(f"/proc/{pid}/{folder}").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def _read_pss(pid: int) -> int:

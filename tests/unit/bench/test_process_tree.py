@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.bench.meter import Meter
-from penstock.bench.process_tree import ProcessTree
+from penstock.bench.process_tree import ProcessTree, tree_held
 from penstock.core.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -138,3 +138,21 @@ def _running(program: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.communicate()
+
+
+def test_a_tree_holds_what_its_processes_hold() -> None:
+    open_more = "import os, threading, sys\nheld = [open(os.devnull) for _ in range(25)]\n"
+    wait = "threading.Thread(target=threading.Event().wait, daemon=True).start()\nprint(flush=True)\nsys.stdin.read()"
+    child = [sys.executable, "-S", "-c", open_more + wait]
+    parent = f"import subprocess\nsubprocess.run({child!r})"
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        held = tree_held(process.pid)
+        process.communicate()
+
+    assert held.threads == 3
+    assert 25 + 6 <= held.open_files < 25 + 25
+    assert held.pss_bytes > 1 << 20

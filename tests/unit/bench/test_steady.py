@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.bench.steady.long import Watched, plan_long_figures
 from penstock.bench.steady.stretches import RATES, Steady, Stretch
 from penstock.bench.steady.suite import plan_figures, plan_soon_figures
 from penstock.core.errors import PenstockError
@@ -74,3 +75,18 @@ def test_where_latency_counts_the_targets_cpu_counts_too_and_the_peer_is_the_goa
     assert cpu.note.startswith("0.200 ours, 0.050 the broker's, 0.100 PostgreSQL's; 0.300 the peer's")
     assert (p50.value, p50.ok) == (24.0, True)
     assert (p99.value, p99.ok) == (90.0, False)
+
+
+def test_growth_is_told_of_the_last_quarter_beside_the_second_when_the_start_is_over() -> None:
+    seen = Watched()
+    for at in range(16):
+        used = (900.0, 1_000.0, 1_020.0, 1_060.0)[at // 4]
+        seen.looks.append((at, {"memory": used, "threads": 100, "open files": 50, "files in the store": at}))
+
+    told = plan_long_figures(seen, Stretch(0.2, 0.1, 0.0, 150.0, 300.0))
+
+    memory, threads, _, files = told[:4]
+    assert (memory.value, memory.ok, memory.note) == (1.06, False, "1,000 and 1,060 MiB on average, 1,060 at most")
+    assert (threads.value, threads.ok) == (1.0, True)
+    assert files.value == pytest.approx(13.5 / 5.5)
+    assert files.series[0].points[-1] == (15, 15)

@@ -12,7 +12,7 @@ from penstock.bench.capture.latency import percentile, read_commits
 from penstock.bench.capture.pipeline import mariadb_origin
 from penstock.bench.marks import await_mark
 from penstock.bench.meter import Meter
-from penstock.bench.process_tree import tree_pss_bytes
+from penstock.bench.process_tree import tree_held
 from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
@@ -73,15 +73,15 @@ class Steady:
 def measure_side(lab: Lab, side: Side, ids: Ids, first_row_seconds: float, rates: Sequence[int] = RATES) -> Steady:
     """Measure a stretch for each of `rates`, of the setting `seconds`; the side runs, and has brought a first row."""
     steady = Steady(first_row_seconds=first_row_seconds)
-    _write(lab, side, ids, RATES[1], _WARM_UP_SECONDS)
+    write_steadily(lab, side, ids, RATES[1], _WARM_UP_SECONDS)
     time.sleep(_REST_SECONDS)
     lab.say(f"steady: {side.name}, idle")
     steady.stretches[0] = _idle(lab, side)
     for rate in rates:
         lab.say(f"steady: {side.name}, {rate:,} a second")
-        steady.stretches[rate] = _write(lab, side, ids, rate, lab.settings.seconds)
+        steady.stretches[rate] = write_steadily(lab, side, ids, rate, lab.settings.seconds)
         time.sleep(_REST_SECONDS)
-    steady.memory_mebibytes = tree_pss_bytes(side.pid) / (1 << 20)
+    steady.memory_mebibytes = tree_held(side.pid).pss_bytes / (1 << 20)
     return steady
 
 
@@ -96,7 +96,7 @@ def _idle(lab: Lab, side: Side) -> Stretch:
     return Stretch(*(meter.cpu_between(begin, end) / (end - begin) for meter in meters))
 
 
-def _write(lab: Lab, side: Side, ids: Ids, rate: int, seconds: int) -> Stretch:
+def write_steadily(lab: Lab, side: Side, ids: Ids, rate: int, seconds: int) -> Stretch:
     """Write rows at `rate` and wait until the last is visible."""
     count = rate * seconds
     first = ids.take(count)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.bench.bench import Bench
 from penstock.bench.capture.latency import Ids
 from penstock.bench.figure import Figure
+from penstock.bench.steady.long import measure_long
 from penstock.bench.steady.ours import measure_ours
 from penstock.bench.steady.stretches import RATES
 from penstock.bench.steady.theirs import NAME, NAME_LOW, measure_theirs
@@ -128,6 +129,6 @@ def _versions(lab: Lab) -> Mapping[str, str]:
 
 STEADY: Final = Bench(
     "steady",
-    {"one": partial(measure, sinks=1), "two": partial(measure, sinks=2), "soon": measure_soon},
+    {"one": partial(measure, sinks=1), "two": partial(measure, sinks=2), "soon": measure_soon, "long": measure_long},
     _versions,
 )
