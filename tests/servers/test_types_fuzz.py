@@ -338,7 +338,6 @@ def test_on_mariadb_the_log_decodes_to_what_is_selected(
     _check(_server(mariadb), story, monkeypatch)
 
 
-@pytest.mark.nightly
 @given(story=stories({**COMMON, **MARIADB}, images=("FULL_NODUP",)))
 @_SETTINGS
 def test_on_a_newer_mariadb_what_is_not_logged_twice_is_known(
@@ -347,7 +346,6 @@ def test_on_a_newer_mariadb_what_is_not_logged_twice_is_known(
     _check(_server(newer_mariadb), story, monkeypatch)
 
 
-@pytest.mark.nightly
 @given(story=stories({**COMMON, **MYSQL}, images=_IMAGES))
 @_SETTINGS
 def test_on_mysql_the_log_decodes_to_what_is_selected(
@@ -373,7 +371,6 @@ def test_zero_dates_are_null_or_text_as_configured(
     _check(_server(mariadb), story, monkeypatch)
 
 
-@pytest.mark.nightly
 @given(story=stories(ZERO_DATES, _POLICIES))
 @_SETTINGS
 def test_zero_dates_of_mysql_are_null_or_text_as_configured(

@@ -35,9 +35,14 @@ class ProcessMemory:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a process tree holds at a moment: memory (PSS: a shared page counts once, among its sharers), and more."""
+    """What a process tree holds at a moment: memory (PSS: a shared page counts once, among its sharers), and more.
+
+    `own_bytes` is that part of the memory which belongs to no file, so that it does not
+    change with who else has the same files mapped.
+    """
 
     pss_bytes: int
+    own_bytes: int
     threads: int
     open_files: int
 
@@ -89,8 +94,10 @@ class ProcessTree:
 def tree_held(root: int) -> Held:
     """What a process and its descendants hold; a process that ends meanwhile counts in part."""
     pids = [pid for pid, _ in _read_tree(root)]
+    memory = [_read_rollup(pid) for pid in pids]
     return Held(
-        sum(map(_read_pss, pids)),
+        sum(each.get("Pss", 0) for each in memory),
+        sum(each.get("Pss_Anon", 0) for each in memory),
         sum(_count(pid, "task") for pid in pids),
         sum(_count(pid, "fd") for pid in pids),
     )
@@ -104,13 +111,13 @@ def _count(pid: int, folder: str) -> int:
         return 0
 
 
-def _read_pss(pid: int) -> int:
-    """Read /proc/PID/smaps_rollup; 0 for a process that has ended."""
+def _read_rollup(pid: int) -> dict[str, int]:
+    """Read /proc/PID/smaps_rollup, in bytes; nothing for a process that has ended."""
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        _, *lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return sum(int(line.split()[1]) * _KIBIBYTE for line in lines if line.startswith("Pss:"))
+        return {}
+    return {name: int(value.split()[0]) * _KIBIBYTE for name, _, value in (line.partition(":") for line in lines)}
 
 
 def _read_tree(root: int) -> dict[ProcessKey, _Times]:

@@ -67,7 +67,7 @@ class Watch(Beside):
         while not self._stopping.wait(self._every_seconds):
             held = tree_held(self._pid)
             files = sum(len(names) for _, _, names in os.walk(self._files))
-            values = (held.pss_bytes / _MEBIBYTE, held.threads, held.open_files, files)
+            values = (held.own_bytes / _MEBIBYTE, held.threads, held.open_files, files)
             self.seen.looks.append((time.monotonic() - begin, dict(zip(_MEASURES, values, strict=True))))
 
 
