@@ -49,8 +49,8 @@ _GONE_SECONDS = 5.0
         ("embedded.schematizer", "start_schematizer"),
         pytest.param("dev.spark", "start_spark", marks=pytest.mark.nightly),
         ("dev.zookeeper", "start_zookeeper"),
-        ("dev.s3", "start_s3"),
-        ("dev.redshift", "start_redshift"),
+        pytest.param("dev.s3", "start_s3", marks=pytest.mark.nightly),
+        pytest.param("dev.redshift", "start_redshift", marks=pytest.mark.nightly),
         ("embedded.mysql", "start_mysql"),
     ],
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.chain import Chain, make_chain
+from tests.servers.kinds import first
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.embedded.mysql import OracleMysql
 
 
-@pytest.fixture(params=["mariadb", "mysql_server"])
+@pytest.fixture(params=first(1, "mariadb", "mysql_server"))
 def chain(
     request: pytest.FixtureRequest, kafka: KafkaBroker, schematizer: str, fresh_name: str, tmp_path: Path
 ) -> Chain:

@@ -167,6 +167,7 @@ def test_a_loader_killed_again_and_again_ends_with_every_row_once(place: Place, 
     assert sink.batch_offset() == 50
 
 
+@pytest.mark.nightly
 def test_a_disk_that_fills_up_loses_nothing(place: Place, path: Path) -> None:
     """The limit of a file's size stands in for a full disk: writing the database's log fails half-way."""
     batches = [place.batch(n * 400, [("c", f"{n}-{m}", m) for m in range(400)]) for n in range(30)]

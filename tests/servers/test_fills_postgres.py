@@ -79,6 +79,7 @@ def begun_for(chain: PostgresChain) -> dict[str, str]:
     return {batch.table.name: batch.begins_for for batch in found if batch.begins_for}
 
 
+@pytest.mark.nightly
 def test_tables_with_added_columns_and_large_values_are_filled_for_one_link(chain: PostgresChain) -> None:
     link = add_target(chain)
     carry_link(chain.spec, link, 1)

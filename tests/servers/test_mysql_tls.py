@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 from tests.servers.certificates import Authority, authority
+from tests.servers.kinds import first
 from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import open_binlog
@@ -36,7 +37,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return authority(tmp_path_factory.mktemp("stranger") / "ca")
 
 
-@pytest.fixture(scope="module", params=["mariadb", "mysql"])
+@pytest.fixture(scope="module", params=first(1, "mariadb", "mysql"))
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, trusted: Authority
 ) -> Iterator[MysqlServer]:

@@ -8,6 +8,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.kinds import first
 from tests.servers.source_log import connected
 
 from penstock.core.mysql.statements.savepoints import loosely
@@ -25,7 +26,7 @@ AT_ONCE = 1000
     [
         ("mariadb", "utf8mb3_general_ci"),
         ("mysql_server", "utf8mb3_general_ci"),
-        ("newer_mariadb", "utf8mb3_general1400_as_ci"),
+        pytest.param("newer_mariadb", "utf8mb3_general1400_as_ci", marks=pytest.mark.nightly),
     ],
 )
 def test_names_that_a_server_takes_for_the_same_have_one_loose_form(
@@ -48,7 +49,9 @@ def test_names_that_a_server_takes_for_the_same_have_one_loose_form(
     assert [group for group in alike.values() if len({loosely(letter) for letter in group}) > 1] == []
 
 
-@pytest.mark.parametrize(("server", "same"), [("mariadb", True), ("mysql_server", True), ("newer_mariadb", False)])
+@pytest.mark.parametrize(
+    ("server", "same"), first(2, ("mariadb", True), ("mysql_server", True), ("newer_mariadb", False))
+)
 def test_accents_count_on_newer_servers_alone(request: pytest.FixtureRequest, server: str, *, same: bool) -> None:
     source: MariadbServer | OracleMysql = request.getfixturevalue(server)
     with closing(connected(source)) as connection, connection.cursor() as cursor:

@@ -210,6 +210,7 @@ def test_doors_are_not_left_open_by_mistake(tmp_path: Path, options: list[str], 
     assert "Traceback" not in said.stderr
 
 
+@pytest.mark.nightly
 def test_a_client_without_a_certificate_is_hung_up_on_where_one_is_asked_for(tmp_path: Path) -> None:
     authority = new_authority(tmp_path / "ca")
     certificate, key = authority.sign("registry", "IP:127.0.0.1")

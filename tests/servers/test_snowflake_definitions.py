@@ -135,6 +135,7 @@ def test_a_definition_that_is_always_refused_stops_its_table_alone_and_no_full_r
     assert sink._warehouse.fetch("SELECT COUNT(*) FROM penstock.definitions") == [(0,)]
 
 
+@pytest.mark.nightly
 def test_a_full_refresh_leaves_no_copy_of_a_table_that_could_not_be_replaced(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
