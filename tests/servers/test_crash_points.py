@@ -28,8 +28,8 @@ _OF_PUBLISHERS = ("publisher.opened", "publish.messages_sent", "publish.sent", "
 _OF_FILES = {"objects.file_written"}
 _OF_WATERMARKS = {f"watermarks.{name}" for name in ("saved_ahead", "sending", "flushed", "saved")}
 """Of a mode of its own: see test_watermarks and test_capture_without_transactions."""
-_OF_RETENTION = {"retention.told", "retention.deleted"}
-"""Of files that are old: see test_file_retention."""
+_OF_RETENTION = {"retention.told", "retention.deleted", "retention.trimming"}
+"""Of files that are old: see test_file_retention and test_trimmed_topics."""
 _OF_LAKES = {f"lake.{name}" for name in ("recorded", "committed", "moved", "left")}
 """Of Delta tables: see pipeline/test_delta and test_delta_sink."""
 _OF_SNAPSHOTS = {"snapshot.refreshed"}

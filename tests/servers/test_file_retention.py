@@ -23,7 +23,7 @@ from penstock.adapters.state.store import open_state
 from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import FencedError, PositionError
 from penstock.links.objects.publish import BatchPublisher
-from penstock.links.objects.retention import FileRetention, Swept
+from penstock.links.objects.retention import FileRetention, Kept, Swept
 from penstock.links.warehouse.load import WarehouseLoader
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Case:
         sink, read = self.targets[target].open(), lambda start, end: [topic[start:end]]
         loader = WarehouseLoader(f"to-{target}", sink, registry, state, lambda _, __: True, read)
         try:
-            start = loader.start(self.record.files_from)
+            start = loader.start(Kept(self.record.files_from))
             loader.load(topic[start:end])
         finally:
             loader.close()

@@ -23,6 +23,7 @@ from penstock.jobs.in_process import carry, carry_link
 from penstock.links.warehouse.progress import TargetProgress
 from penstock.links.warehouse.set_aside import UNFILLED
 from penstock.ports.queries import ReadLimits
+from penstock.wiring.files import objects_record
 from penstock.wiring.health import find_problems
 from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_object_store, open_topic_log
 from penstock.wiring.sink_kinds.table import sql_kind
@@ -99,8 +100,9 @@ def unfilled(chain: Chain) -> set[str]:
 
 def batches(chain: Chain) -> Sequence[Batch]:
     place = (batch_topic(chain.spec), 0)
+    first = objects_record(chain.spec).batches_from
     with closing(open_topic_log(chain.spec)) as log:
-        found = [each for part in log.read(*place, 0, log.ends([place])[place]) for each in part]
+        found = [each for part in log.read(*place, first, log.ends([place])[place]) for each in part]
     return [read_batch(*each) for each in found]
 
 

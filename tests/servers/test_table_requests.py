@@ -60,7 +60,7 @@ class Link:
         control = TableControl(
             LINK, actions, self.place.objects, lambda _, column: column in self.hides, self.tables.__contains__
         )
-        self.loader.load(self.topic[self.loader.start(0, control) :])
+        self.loader.load(self.topic[self.loader.start(control=control) :])
 
     def close(self) -> None:
         if self.loader is not None:

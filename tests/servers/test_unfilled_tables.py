@@ -25,6 +25,7 @@ from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.state.store import open_state
 from penstock.core.errors import PositionError, UnavailableError
 from penstock.core.schema_changes import Move, SchemaChangeKind
+from penstock.links.objects.retention import Kept
 from penstock.links.warehouse.filling import Lack
 from penstock.links.warehouse.load import WarehouseLoader
 from penstock.links.warehouse.set_aside import UNFILLED
@@ -82,7 +83,7 @@ class Link:
         read = partial(read_list, self.topic)
         wanted = lambda _, table: table in IDS  # noqa: E731 - as short as it can be
         self.loader = WarehouseLoader("link", self.place.open(), MemoryRegistry(), state, wanted, read)
-        start = self.loader.start(self.files_from, None, self.fills)
+        start = self.loader.start(Kept(self.files_from), None, self.fills)
         self.loader.load(self.topic[start:])
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.write import RangeWritten
 from penstock.links.warehouse.load import WarehouseLoader
 from penstock.wiring.files import SWEEP_ON_SECONDS, SWEEP_SECONDS, batch_reader, objects_record, sweep_files
-from penstock.wiring.fills import fills_of, first_files
+from penstock.wiring.fills import fills_of, kept_for
 from penstock.wiring.large_files import LargeSweeps
 from penstock.wiring.open import (
     OBJECTS_LINK,
@@ -234,11 +234,11 @@ class WarehouseLink:
         """See `Link`."""
         create_ledgers(self._pipeline)
         sinks = self._open_sinks(self._pipeline, self._link)
-        registry, read = open_registry(self._pipeline), batch_reader(self._pipeline)
-        loader = self._loader = WarehouseLoader(self.name, sinks, registry, self._state, self._wanted, read)
         record = objects_record(self._pipeline)
-        first, fills = first_files(self._pipeline, self._link, record), fills_of(self._pipeline, self._link, record)
-        start = loader.start(first, open_table_control(self._pipeline, self._link), fills)
+        registry, read = open_registry(self._pipeline), batch_reader(self._pipeline, record.batches_from)
+        loader = self._loader = WarehouseLoader(self.name, sinks, registry, self._state, self._wanted, read)
+        kept, fills = kept_for(self._pipeline, self._link, record), fills_of(self._pipeline, self._link, record)
+        start = loader.start(kept, open_table_control(self._pipeline, self._link), fills)
         pace = self._pipeline.freshness_seconds(self._link)
         return MessageWork(batch_topic(self._pipeline), start, self._take, loader.keep_trying, pace)
 

@@ -74,15 +74,20 @@ class LinkProgress:
         return not found.is_snapshotting and found.position.order >= position.order
 
     def _is_in_files(self, ends: Mapping[tuple[str, int], int]) -> bool:
-        record = committed_position(self._spec, self._log, OBJECTS_LINK)
-        found = ObjectsRecord.of(record)
+        found = self._record()
         # What is not read into files is waited for by nobody: its table is told as stopped.
         read = {place for places in self._announced.by_table(found).values() for place in places}
         return all(found.places.get(place, (0, 0))[1] >= end for place, end in ends.items() if place in read)
 
+    def _record(self) -> ObjectsRecord:
+        return ObjectsRecord.of(committed_position(self._spec, self._log, OBJECTS_LINK))
+
     def _is_loaded(self, end: int) -> bool:
         """Whether nothing of the link lies before `end` that the target has not: other sources' batches may."""
         loaded_to = self._loaded_to()
+        if loaded_to < self._record().batches_from:
+            # A target that has not begun: what it will have begins behind that.
+            return False
         for messages in self._log.read(batch_topic(self._spec), 0, loaded_to, end):
             for _, value in messages:
                 batch = Batch.from_json(value)

@@ -108,12 +108,12 @@ class StageAudits:
             return TopicStage(log, self._log.begins, self._told, changes)
         return FilesStage(self._log, batch_topic(self._opened.spec), self._objects, changes, self._limits)
 
-    def _limits(self) -> tuple[int, int]:
-        """Up to where the batch topic counts, and before where files are deleted."""
+    def _limits(self) -> tuple[int, int, int]:
+        """Where the batch topic begins, before where files are deleted, and up to where it counts."""
         spec = self._opened.spec
-        record = committed_position(spec, self._log, OBJECTS_LINK)
-        files_from = ObjectsRecord.of(record).files_from
-        return committed_end(spec, self._log, OBJECTS_LINK, batch_topic(spec)), files_from
+        record = ObjectsRecord.of(committed_position(spec, self._log, OBJECTS_LINK))
+        end = committed_end(spec, self._log, OBJECTS_LINK, batch_topic(spec))
+        return record.batches_from, record.files_from, end
 
 
 class _StageAudit:

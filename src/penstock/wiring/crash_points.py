@@ -19,6 +19,7 @@ _MODULES_WITH_POINTS = (
     "penstock.links.capture.open_capture",
     "penstock.links.capture.mysql.statements",
     "penstock.links.objects.retention",
+    "penstock.links.objects.trimming",
     "penstock.links.objects.write",
     "penstock.links.warehouse.filling",
     "penstock.links.warehouse.lake_sink",

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
+from penstock.adapters.kafka.trimming import throw_away_before
 from penstock.config.sinks import DeltaSinkSpec
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.file_formats import FileFormat
 from penstock.links.objects.closing import BatchClosing
 from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.retention import FileRetention
+from penstock.links.objects.trimming import BatchTrimming
 from penstock.links.objects.write import FileRules
 from penstock.links.warehouse.lake_state import LakeState
 from penstock.links.warehouse.progress import TargetProgress
@@ -31,6 +34,7 @@ from penstock.wiring.warehouses import open_state_database
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import PipelineSpec
     from penstock.core.batches import BatchMessages, ReadBatches
     from penstock.links.objects.publish import BatchPublisher
@@ -41,6 +45,8 @@ SWEEP_ON_SECONDS = 2.0
 """How soon again, at the earliest, where there were more of them than are deleted at a time."""
 
 _log = structlog.get_logger()
+_refused: set[str] = set()
+"""Why brokers do not let us throw away messages, as this process has said in its log."""
 
 
 def file_rules(spec: PipelineSpec) -> FileRules:
@@ -87,18 +93,18 @@ def _needs_from(target: TargetProgress | LakeState) -> int:
     return min([target.batch_offset(), *(at for at in target.waiting().values() if at >= 0)])
 
 
-def batch_reader(spec: PipelineSpec) -> ReadBatches:
-    """What reads stretches of the batch topic, for tables that have waited."""
+def batch_reader(spec: PipelineSpec, first: int) -> ReadBatches:
+    """What reads stretches of the batch topic, which begins at `first`, for tables that have waited."""
 
     def read(start: int, end: int) -> Iterator[BatchMessages]:
         with closing(open_topic_log(spec)) as log:
-            yield from log.read(batch_topic(spec), 0, start, end)
+            yield from log.read(batch_topic(spec), 0, max(start, first), end)
 
     return read
 
 
 def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> bool:
-    """Delete files that are older than `objects.keep_hours` and loaded by every target; return whether there are more.
+    """Delete files that are old and loaded by every target, then their batch messages; return whether there are more.
 
     What cannot be asked or deleted now waits for the next time: nothing stops for
     it, except for a newer instance, which raises FencedError.
@@ -110,7 +116,10 @@ def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> bool:
             keep_ms = int(spec.files_keep_hours * 3_600_000)
             objects, now_ms = open_object_store(spec), time.time_ns() // 1_000_000
             retention = FileRetention(spec.pipeline, log, batch_topic(spec), objects, keep_ms)
-            swept = retention.sweep(publisher, sink_offsets(spec), now_ms, deleted_topics(spec, log))
+            offsets, topics = sink_offsets(spec), deleted_topics(spec, log)
+            swept = retention.sweep(publisher, offsets, now_ms, topics)
+            trimming = BatchTrimming(log, batch_topic(spec), partial(_throw_away, spec, log))
+            has_more = trimming.trim(publisher, min(offsets.values(), default=0), topics) or swept.has_more
     except FencedError:
         raise
     except PenstockError as error:
@@ -118,4 +127,13 @@ def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> bool:
         return False
     if swept.files:
         _log.info("old files deleted", files=swept.files, batches_before=publisher.record.files_from)
-    return swept.has_more
+    return has_more
+
+
+def _throw_away(spec: PipelineSpec, log: TopicReader, before: int) -> None:
+    """Throw away batch messages. Brokers that refuse it keep them, which is no fault: it is said once."""
+    refused = throw_away_before(log.admin, batch_topic(spec), before)
+    if refused and refused not in _refused:
+        _refused.add(refused)
+        hint = "let the pipeline delete records of that topic (the ACL DELETE), or have it grow"
+        _log.warning("batch messages of deleted files stay", topic=batch_topic(spec), error=refused, hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing, suppress
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.batches import read_batch
@@ -12,6 +13,7 @@ from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.core.tables import TableId
 from penstock.links.objects.record import ObjectsRecord
+from penstock.links.objects.retention import Kept
 from penstock.links.warehouse.filling import Lack
 from penstock.links.warehouse.set_aside import UNFILLED
 from penstock.ports.state import LACKS_ROWS
@@ -23,6 +25,7 @@ from penstock.wiring.open import (
     committed_position,
     open_snapshot_list,
     open_topic_log,
+    settled_end,
 )
 from penstock.wiring.refreshing import new_snapshot
 from penstock.wiring.schemas_topic import read_schemas_topic
@@ -45,9 +48,10 @@ def fills_of(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> Snaps
     return SnapshotFills(spec, link, record) if link.source in _captured(spec) else None
 
 
-def first_files(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> int:
-    """From which batches on files are there of what `link` loads: those of joins are not deleted."""
-    return record.files_from if link.source in _captured(spec) else record.kept_from
+def kept_for(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> Kept:
+    """What there is of what `link` loads: files and messages of joins are not deleted."""
+    files_from = record.files_from if link.source in _captured(spec) else record.kept_from
+    return Kept(files_from, record.batches_from)
 
 
 def deleted_topics(spec: PipelineSpec, log: TopicLog) -> Collection[str]:
@@ -86,11 +90,12 @@ class SnapshotFills:
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         """See `Fills`: at the end of the batch topic."""
         with closing(open_topic_log(self._spec)) as log:
-            end = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
+            end = settled_end(log, batch_topic(self._spec))
             tables = self._begun(log, end)
         # Those that the link leaves out are lacked too, should the file have it load them later.
         whole = {table for table in tables if self._carries(table) and self._is_whole(table)}
-        return end, {table: 0 if table in whole else UNFILLED for table in sorted(tables)}
+        first = self._record.batches_from
+        return end, {table: first if table in whole else UNFILLED for table in sorted(tables)}
 
     def files_from(self, table: TableId) -> int:
         """See `Fills`. What became of the table behind the files that are gone says nothing of those before."""
@@ -98,13 +103,18 @@ class SnapshotFills:
 
     @cached_property
     def _lost(self) -> Collection[TableId]:
-        """Tables of which files are gone: from a topic with a key, or under the name from which their rows came."""
+        """Tables of which files are gone: from a topic with a key, or under the name from which their rows came.
+
+        Messages of a table that began without a key are all there. One that began with a key
+        waits behind that, and so has lost what is before `files_from`, whether its messages are there or not.
+        """
         with closing(open_topic_log(self._spec)) as log:
             self._read(log)
             keyless = {change.topic for told in self._told.values() for _, change in told if not _has_key(change)}
-            batches = [batch for _, batch in self._announced(log, 0, self._record.files_from)]
+            batches = [batch for _, batch in self._announced(log, self._record.batches_from, self._record.files_from)]
         moved = {TableId.parse(move.table) for batch in batches for move in batch.moves}
-        return moved | {batch.table for batch in batches if batch.topic not in keyless}
+        keyed = {table for table, told in self._told.items() if _has_key(told[0][1])}
+        return keyed | moved | {batch.table for batch in batches if batch.topic not in keyless}
 
     def _is_whole(self, table: TableId) -> bool:
         """Whether all files of a table are there, and it can be read from them alone."""
@@ -187,15 +197,20 @@ class SnapshotFills:
         return bool(told) and not _has_key(told[-1][1])
 
     def _begun(self, log: TopicLog, end: int) -> set[TableId]:
-        """The tables that have begun before `end` of the batch topic, and have not ended there."""
+        """The tables that have begun before `end` of the batch topic, and have not ended there.
+
+        Of what the schemas topic tells the record knows what was passed on: all that stood in
+        messages which are gone, and nothing behind `end`. The messages that there are say the rest.
+        What is among both is done twice, the last of each table last, which changes nothing.
+        """
         tables: set[TableId] = set()
-        for _, batch in self._announced(log, 0, end):
-            origins = {TableId.parse(move.origin) for move in batch.moves}
-            names = {TableId.parse(move.table) for move in batch.moves}
-            tables.add(batch.table)
-            tables -= origins - names
-            if batch.kind is SchemaChangeKind.DROP:
-                tables.discard(batch.table)
+        self._read(log)
+        told = sorted((each for told in self._told.values() for each in told), key=itemgetter(0))
+        for offset, change in told:
+            if self._record.has_passed(offset):
+                _begin_or_end(tables, change)
+        for _, batch in self._announced(log, self._record.batches_from, end):
+            _begin_or_end(tables, batch)
         return tables
 
     def _announced(self, log: TopicLog, start: int, end: int) -> Iterator[tuple[int, Batch]]:
@@ -223,6 +238,16 @@ class SnapshotFills:
 
 def _captured(spec: PipelineSpec) -> set[str]:
     return {source.name for source in spec.sources}
+
+
+def _begin_or_end(tables: set[TableId], change: SchemaChange | Batch) -> None:
+    """Add to the `tables` that have begun, or take away, what a statement has made of them."""
+    origins = {TableId.parse(move.origin) for move in change.moves}
+    names = {TableId.parse(move.table) for move in change.moves}
+    tables.add(change.table)
+    tables -= origins - names
+    if change.kind is SchemaChangeKind.DROP:
+        tables.discard(change.table)
 
 
 def _has_key(change: SchemaChange) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
 from penstock.adapters.kafka.publisher import TransactionalPublisher, read_position
-from penstock.adapters.kafka.reader import TopicReader
+from penstock.adapters.kafka.reader import TopicReader, settled_ends
 from penstock.adapters.kafka.topics import (
     LEDGER_SETTINGS,
     batches_topic,
@@ -197,6 +197,11 @@ def committed_end(spec: PipelineSpec, log: TopicReader, link: str, topic: str) -
     # What is left over of an initial snapshot that broke off counts: the next one is told behind it.
     saved = checkpoint.topics.get(topic) if checkpoint.record else None
     return end if saved is None else min(end, saved.ends[0])
+
+
+def settled_end(log: TopicReader, topic: str) -> int:
+    """Where `topic` ends behind all that any record says is in it: transactions reach its partitions one by one."""
+    return settled_ends(log.admin, [(topic, 0)]).get((topic, 0), 0)
 
 
 def _read_checkpoint(spec: PipelineSpec, link: str) -> Checkpoint:

@@ -10,16 +10,25 @@ import structlog
 from penstock.core.batches import read_batch
 from penstock.core.errors import PenstockError, SinkError
 from penstock.links.large_messages import WholeLog
+from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.rewrite import render_again
-from penstock.wiring.open import batch_topic, open_large_store, open_object_store, open_registry, open_topic_log
+from penstock.wiring.open import (
+    OBJECTS_LINK,
+    batch_topic,
+    committed_position,
+    open_large_store,
+    open_object_store,
+    open_registry,
+    open_topic_log,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import PipelineSpec
     from penstock.core.batches import Batch
     from penstock.ports.objects import ObjectStore
-    from penstock.ports.topics import TopicLog
 
 _log = structlog.get_logger()
 
@@ -93,9 +102,10 @@ class RestoringStore:
         _log.warning("a file that was gone is written again from its topic", file=key)
         return content
 
-    def _find(self, log: TopicLog, key: str) -> Batch | None:
+    def _find(self, log: TopicReader, key: str) -> Batch | None:
         """The batch whose file `key` is."""
         topic = batch_topic(self._spec)
         end = log.ends([(topic, 0)]).get((topic, 0), 0)
-        batches = (read_batch(*each) for messages in log.read(topic, 0, 0, end) for each in messages)
+        start = ObjectsRecord.of(committed_position(self._spec, log, OBJECTS_LINK)).batches_from
+        batches = (read_batch(*each) for messages in log.read(topic, 0, start, end) for each in messages)
         return next((batch for batch in batches if batch.path == key), None)

@@ -236,7 +236,7 @@ def load_files(spec: PipelineSpec) -> None:
     """Do what the warehouse spolt does."""
     with closing(open_pipeline_state(spec)) as state, closing(open_topic_log(spec)) as log:
         sink, registry = open_sink(spec, spec.links[0]), open_registry(spec)
-        wanted, read = (lambda _, table: table.schema == "shop"), batch_reader(spec)
+        wanted, read = (lambda _, table: table.schema == "shop"), batch_reader(spec, 0)
         with closing(WarehouseLoader("load", sink, registry, state, wanted, read)) as loader:
             topic = batch_topic(spec)
             end = log.ends([(topic, 0)])[topic, 0]

@@ -98,6 +98,7 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     file.write_text(_FILE)
     log = MemoryLog()
     monkeypatch.setattr("penstock.wiring.fills.open_topic_log", lambda _: log)
+    monkeypatch.setattr("penstock.wiring.fills.settled_end", lambda log, topic: len(log.topics[topic]))
     pipeline = Pipeline(load(file), log)
     pipeline.tell(ORDERS, OUT)
     return pipeline

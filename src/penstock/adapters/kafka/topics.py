@@ -26,9 +26,18 @@ POSITION_SETTINGS = {
 }
 """One key, so compaction keeps the newest record; an hour's records stay for the mirror to count."""
 
-LEDGER_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""Batches and schemas are what targets restart from: never thrown away."""
+LEDGER_SETTINGS = {
+    **_LARGE,
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "segment.bytes": "134217728",
+}
+"""Batches and schemas are what targets restart from: brokers throw nothing away by themselves.
 
+Of what we have them throw away they delete whole segments, which have a gibibyte by default. One must hold
+the largest message.
+"""
 TABLE_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}
 """Changes stay a week, however many there are: a link that is down for longer says so and stops."""
 _NO_RULE = TopicRule("*")

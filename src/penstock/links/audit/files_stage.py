@@ -34,9 +34,12 @@ class FilesStage:
         batch_topic: str,
         objects: ObjectStore,
         changes: TableChanges,
-        limits: Callable[[], tuple[int, int]],
+        limits: Callable[[], tuple[int, int, int]],
     ) -> None:
-        """Read nothing yet. `limits` asks up to where the batch topic counts, and before where files are deleted."""
+        """Read nothing yet.
+
+        `limits` asks where the batch topic begins, before where files are deleted, and up to where the topic counts.
+        """
         self._log = log
         self._topic = batch_topic
         self._objects = objects
@@ -62,9 +65,12 @@ class FilesStage:
 
     def renew(self) -> None:
         """See AuditedDatabase: read the files of batches that are new. Raises UnavailableError."""
-        end, deleted_to = self._limits()
+        begin, deleted_to, end = self._limits()
         if end <= self._next:
             return
+        if begin > self._next:
+            # What the table had before, if it was there, is not known any more.
+            self._next, self._changes.is_partial = begin, True
         for messages in self._log.read(self._topic, 0, self._next, end):
             for offset, message in messages:
                 batch = read_batch(offset, message)

@@ -94,6 +94,10 @@ class BatchPublisher:
             [], replace(self._record, epoch=self._epoch, rows={}, files_from=files_from, deleted_to=deleted_to)
         )
 
+    def forget_batches(self, batches_from: int) -> None:
+        """Commit that batch messages before `batches_from` may be thrown away. Raises as `forget_files` does."""
+        self._commit([], replace(self._record, epoch=self._epoch, rows={}, batches_from=batches_from))
+
     def _commit(self, batches: Sequence[Batch], record: ObjectsRecord) -> None:
         self._publisher.publish(_batch_messages(self._batches_topic, batches), record.to_mapping)
         self._record = record

@@ -45,6 +45,8 @@ class ObjectsRecord:
     Files of batch messages before `files_from` (offsets of the batch topic) may be
     deleted, and no target starts before it; those before `deleted_to` are. Of tables that no
     snapshot could fill only those before `kept_from` are, which an older release deleted.
+    Batch messages before `batches_from` may be thrown away: each is of a file that is deleted, or
+    announces what the schemas topic tells, too. It is never behind `deleted_to`.
     """
 
     schemas_offset: int = 0
@@ -58,6 +60,7 @@ class ObjectsRecord:
     files_from: int = 0
     deleted_to: int = 0
     kept_from: int = 0
+    batches_from: int = 0
     stopped: Mapping[tuple[str, int], StoppedReading] = field(default_factory=dict)
     left: tuple[str, ...] = ()
 
@@ -87,6 +90,7 @@ class ObjectsRecord:
             "files_from": self.files_from,
             "deleted_to": self.deleted_to,
             "kept_from": self.kept_from,
+            "batches_from": self.batches_from,
             **({"stopped": [[*place, asdict(why)] for place, why in self.stopped.items()]} if self.stopped else {}),
             **({"left": list(self.left)} if self.left else {}),
         }
@@ -124,6 +128,7 @@ class ObjectsRecord:
             files_from=int(str(record.get("files_from", 0))),
             deleted_to=int(str(record.get("deleted_to", 0))),
             kept_from=int(str(record.get("kept_from", record.get("files_from", 0)))),
+            batches_from=int(str(record.get("batches_from", 0))),
             stopped={(topic, partition): StoppedReading(**why) for topic, partition, why in stopped},
             left=tuple(left),
         )

@@ -36,6 +36,17 @@ _DELETED = CrashPoint("retention.deleted", "files are deleted, the record does n
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What of a link there is: files of batches from `files_from` on, and messages from `batches_from` on."""
+
+    files_from: int = 0
+    batches_from: int = 0
+
+
+ALL_KEPT = Kept()
+
+
+@dataclass(frozen=True, slots=True)
 class Swept:
     """How many files were deleted, and whether there are more to be deleted."""
 

@@ -17,6 +17,7 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.publication import count_rows
 from penstock.core.tables import TableId
 from penstock.links.counts import CarriedRows
+from penstock.links.objects.retention import ALL_KEPT, Kept
 from penstock.links.warehouse.filling import Filling
 from penstock.links.warehouse.set_aside import DROPPED, UNFILLED, SetAside, Waited
 from penstock.links.warehouse.side_by_side import SideBySide
@@ -93,16 +94,16 @@ class WarehouseLoader:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, files_from: int = 0, control: TableControl | None = None, fills: Fills | None = None) -> int:
+    def start(self, kept: Kept = ALL_KEPT, control: TableControl | None = None, fills: Fills | None = None) -> int:
         """Return the offset of the batch topic to read from; tables that wait are tried again.
 
         `control`, which `close` closes, brings what people ask for of single tables; with `fills` a new
-        target is filled by snapshots where files are gone.
-        Raises PositionError if files are gone that the target needs: those of batches before `files_from` may be.
+        target is filled by snapshots where files are gone. Raises PositionError where another needs these.
         """
         self._control, self._filling = control, Filling(self._link, self._state, fills)
-        self._filling.begin(self._sink, files_from)
-        self._next = self._finished_next = self._sink.batch_offset()
+        self._filling.begin(self._sink, kept.files_from)
+        # What the target lacks of messages that are gone is not its link's: `begin` would have said so.
+        self._next = self._finished_next = max(self._sink.batch_offset(), kept.batches_from)
         # Who sets the link's offset back has everything read from there.
         self._remembered = {table: at for table, at in self._sink.waiting().items() if at < self._next}
         self._aside = SetAside(self._remembered)
@@ -115,7 +116,7 @@ class WarehouseLoader:
         self._counts.add({}, self._next)
         # A message that is in comes again: without any, nothing would try the tables that wait.
         waits = any(offset >= 0 for offset in self._remembered.values())
-        return max(0, self._next - 1) if waits else self._next
+        return max(kept.batches_from, self._next - 1) if waits else self._next
 
     def keep_trying(self, failed: Callable[[BaseException], None]) -> None:
         """Try tables that wait again also while no messages come, in a thread of its own until `close`.

@@ -1,0 +1,63 @@
+"""Throwing away the first messages of the batch topic, which grows for ever otherwise, also where files go.
+
+Nobody needs the messages of files that are deleted, and which tables had begun is in the
+schemas topic, too (`wiring/fills.py`). So the topic begins with the first message whose
+file is there, or with the first one of a table whose files stay, whichever is first.
+
+The S3 spolt's record says first from where on messages are there (`batches_from`), by the
+publisher that fences every other instance. Whoever would read the topic from its beginning
+reads it from there, whether the messages before that are gone yet or not. A topic that
+begins later than the record says was cut short by somebody else: reading it fails.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.config.crash_points import CrashPoint
+from penstock.core.batches import read_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from penstock.links.objects.publish import BatchPublisher
+    from penstock.ports.topics import TopicLog
+
+_BATCHES_AT_ONCE = 2_000
+_TOLD = CrashPoint("retention.trimming", "the record says that batch messages may be thrown away, none of them is")
+
+
+class BatchTrimming:
+    """Lets the batch topic of one pipeline begin later."""
+
+    def __init__(self, log: TopicLog, batches_topic: str, throw_away: Callable[[int], None]) -> None:
+        """Read `batches_topic`; `throw_away` has Kafka throw away its messages before an offset, once more or not."""
+        self._log = log
+        self._topic = batches_topic
+        self._throw_away = throw_away
+
+    def trim(self, publisher: BatchPublisher, loaded: int, topics: Collection[str]) -> bool:
+        """Throw away messages of `topics`, whose files are deleted; return whether there are more of them.
+
+        `loaded` is the least offset that a target stands at. A new target stands before `deleted_to`: until it
+        has begun nothing is thrown away that the record which it knows says is there.
+        Looks at 2,000 messages at most. Raises what the log, the publisher and `throw_away` raise.
+        """
+        start = publisher.record.batches_from
+        end = min(publisher.record.deleted_to, loaded, start + _BATCHES_AT_ONCE)
+        first = self._first_kept(start, end, topics)
+        if first > start:
+            publisher.forget_batches(first)
+            _TOLD.maybe_crash()
+        # Also what the record says already: a crash, or brokers that were away, may have left it.
+        if first:
+            self._throw_away(first)
+        return first - start == _BATCHES_AT_ONCE
+
+    def _first_kept(self, start: int, end: int, topics: Collection[str]) -> int:
+        """Return where the first message of `[start, end)` is that stays, else `end`."""
+        for messages in self._log.read(self._topic, 0, start, end) if start < end else ():
+            for offset, message in messages:
+                if read_batch(offset, message).topic not in topics:
+                    return offset
+        return max(start, end)

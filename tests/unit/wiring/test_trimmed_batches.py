@@ -1,0 +1,343 @@
+"""The batch topic begins later: nobody misses a message that is gone, and a new target learns what it learnt before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.links.conftest import MemoryPublisher, MemoryTopics
+
+from penstock.config.load import load
+from penstock.core.batches import Batch, read_batch
+from penstock.core.errors import FencedError, PositionError
+from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
+from penstock.core.tables import TableId
+from penstock.links.objects.plan import ObjectsPlan, TopicRange
+from penstock.links.objects.publish import BatchPublisher
+from penstock.links.objects.trimming import BatchTrimming
+from penstock.links.objects.write import RangeWritten
+from penstock.links.warehouse.set_aside import UNFILLED
+from penstock.wiring.fills import SnapshotFills, deleted_topics
+from penstock.wiring.open import batch_topic, schema_changes_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.core.changes import Messages
+
+_FILE = """
+pipeline: p
+home: ./home
+sources: [{name: s, kind: mysql, host: h, user: u, password_env: P, tables: [shop.*]}]
+sinks: [{name: a, kind: duckdb, path: a.duckdb}]
+links: [{from: s, to: a}]
+"""
+NAMES = ("orders", "users", "log", "letters")
+JOINED = "joined"
+CREATE, DROP, RENAME, SCHEMA, TRUNCATE = (
+    SchemaChangeKind.CREATE,
+    SchemaChangeKind.DROP,
+    SchemaChangeKind.RENAME,
+    SchemaChangeKind.SCHEMA,
+    SchemaChangeKind.TRUNCATE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Statements that captures tell, then a round of the S3 spolt, then a sweep.
+
+    A statement is (kind, tables, whether the first of them has a key): RENAME gives the rows of the last table to
+    the first, and with two more names swaps both. `behind` are tables that are not read to their ends; others get
+    a file of their rows. Everything but the last `kept` messages is old and loaded.
+    """
+
+    statements: Sequence[tuple[SchemaChangeKind, tuple[str, str], bool]]
+    behind: frozenset[str]
+    kept: int
+
+
+names = st.sampled_from(NAMES)
+pairs = st.lists(names, min_size=2, max_size=2, unique=True).map(tuple)
+kinds = st.sampled_from([CREATE, DROP, RENAME, RENAME, SCHEMA, TRUNCATE])
+histories = st.lists(
+    st.builds(
+        Step,
+        st.lists(st.tuples(kinds, pairs, st.sampled_from([True, True, True, False])), max_size=4),
+        st.frozensets(names, max_size=2),
+        st.integers(0, 6),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+class TrimmedTopics(MemoryTopics):
+    """Topics of which the messages before `first` are gone, and nobody reads them."""
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Sequence[tuple[int, bytes]]]:
+        if start < self.first.get((topic, partition), 0):
+            message = f"{start} of {topic} was thrown away"
+            raise PositionError(message, "")
+        return super().read(topic, partition, start, end)
+
+
+class TopicsPublisher(MemoryPublisher):
+    """Publishes to `TrimmedTopics`, unless another one has taken over."""
+
+    def __init__(self, topics: TrimmedTopics) -> None:
+        super().__init__()
+        self._topics = topics
+        self.is_replaced = False
+
+    def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
+        if self.is_replaced:
+            message = "another producer has taken over"
+            raise FencedError(message, "")
+        told = list(messages)
+        super().publish(told, record)
+        for part in told:
+            self._topics.values[part.topic, 0].extend(value for value in part.values.to_pylist() if value is not None)
+
+
+@dataclass
+class World:
+    """What captures told, and a S3 spolt that passes it on."""
+
+    spec: PipelineSpec
+    log: TrimmedTopics = field(default_factory=TrimmedTopics)
+    order: int = 0
+    topics: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.kafka = TopicsPublisher(self.log)
+        self.publisher = BatchPublisher(self.kafka, self.batches, 1)
+        self.told = self.log.values[schema_changes_topic(self.spec), 0]
+
+    @property
+    def batches(self) -> str:
+        return batch_topic(self.spec)
+
+    @property
+    def end(self) -> int:
+        return len(self.log.values[self.batches, 0])
+
+    @property
+    def begin(self) -> int:
+        return self.log.first.get((self.batches, 0), 0)
+
+    def messages(self) -> list[Batch]:
+        """Every message that there ever was."""
+        return [read_batch(offset, value) for offset, value in enumerate(self.log.values[self.batches, 0])]
+
+    def tell(self, kind: SchemaChangeKind, tables: tuple[str, str], *, has_key: bool, source: str = "s") -> None:
+        """Tell of a statement as captures do: of each table that gets rows or a schema, and of those that end."""
+        self.order += 1
+        first, second = (f"shop.{name}" for name in tables)
+        is_known = first in self.topics
+        if kind is not CREATE and not is_known:
+            kind = SCHEMA
+        if kind is RENAME and second in self.topics:
+            # The one takes the other's rows; every other time, both are swapped.
+            moves = [Move(second, first, 2), *([Move(first, second, 2)] if self.order % 2 else [])]
+            self._announce(RENAME, first, moves, has_key=has_key, source=source)
+            self._announce(RENAME if self.order % 2 else DROP, second, moves, has_key=has_key, source=source)
+            if not self.order % 2:
+                del self.topics[second]
+            return
+        self._announce(SCHEMA if kind is RENAME else kind, first, [], has_key=has_key, source=source)
+        if kind is DROP:
+            del self.topics[first]
+
+    def _announce(
+        self, kind: SchemaChangeKind, table: str, moves: Sequence[Move], *, has_key: bool, source: str
+    ) -> None:
+        topic = self.topics[table] if kind in {DROP, TRUNCATE} else f"{source}.{table}.{has_key}"
+        self.topics[table] = topic
+        key = 1 if topic.endswith("True") else None
+        place = (1, self.order, 0)
+        change = SchemaChange(source, TableId.parse(table), topic, "", key, 2, 1, place, kind, moves=tuple(moves))
+        self.told.append(change.to_json())
+
+    def pass_on(self, behind: Collection[str]) -> None:
+        """Pass on what the spolt may, and a file of each table that it reads to its end."""
+        record = self.publisher.record
+        told = [SchemaChange.from_json(value) for value in self.told]
+        new = tuple((offset, each) for offset, each in enumerate(told) if not record.has_passed(offset))
+        self.order += 1
+        written = [self._write(table, topic, is_behind=table[5:] in behind) for table, topic in self.topics.items()]
+        self.publisher.publish(ObjectsPlan(len(told), new, ()), written)
+
+    def _write(self, table: str, topic: str, *, is_behind: bool) -> RangeWritten:
+        start = self.publisher.record.places.get((topic, 0), (0, 0))[0]
+        source = JOINED if topic.startswith(JOINED) else "s"
+        asked = TopicRange(source, table, topic, 0, start, start, start + 1, (), not is_behind)
+        place = (1, self.order, 0)
+        batch = Batch(
+            source, TableId.parse(table), topic, 0, start, start + 1, 1, "f", 1, "parquet", 2, place, place, 1
+        )
+        return RangeWritten(asked, start if is_behind else start + 1, () if is_behind else (batch,))
+
+    def sweep(self, deleted_to: int, loaded: int) -> bool:
+        """Let messages go behind files that are deleted."""
+        self.publisher.forget_files(deleted_to, deleted_to)
+        return self.trim(loaded)
+
+    def trim(self, loaded: int) -> bool:
+        place = (self.batches, 0)
+        trimming = BatchTrimming(self.log, self.batches, lambda before: self.log.first.update({place: before}))
+        return trimming.trim(self.publisher, loaded, deleted_topics(self.spec, self.log))
+
+    def fills(self) -> SnapshotFills:
+        return SnapshotFills(self.spec, self.spec.links[0], self.publisher.record)
+
+
+@pytest.fixture(scope="module")
+def make_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], World]]:
+    """Make a world, which fills read from then on."""
+    file = tmp_path_factory.mktemp("trimmed") / "p.yaml"
+    file.write_text(_FILE)
+    spec = load(file)
+    worlds: list[World] = []
+
+    def make() -> World:
+        worlds[:] = [World(spec)]
+        return worlds[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("penstock.wiring.fills.open_topic_log", lambda _: worlds[0].log)
+        patch.setattr("penstock.wiring.fills.settled_end", lambda log, topic: len(log.values[topic, 0]))
+        yield make
+
+
+def begun(messages: Sequence[Batch]) -> set[TableId]:
+    """Which tables of the source have begun, by every message that there was."""
+    tables: set[TableId] = set()
+    for batch in messages:
+        if batch.rows or batch.source != "s":
+            continue
+        moves: Any = [(TableId.parse(move.origin), TableId.parse(move.table)) for move in batch.moves]
+        tables = (tables | {batch.table}) - ({origin for origin, _ in moves} - {name for _, name in moves})
+        tables -= {batch.table} if batch.kind is DROP else set()
+    return tables
+
+
+def lost(messages: Sequence[Batch]) -> set[TableId]:
+    """Tables of which files are gone, if those of `messages` are, by every message that there was."""
+    told = [batch for batch in messages if not batch.rows and batch.source == "s"]
+    moved = {TableId.parse(move.table) for batch in told for move in batch.moves}
+    return moved | {batch.table for batch in told if batch.topic.endswith("True")}
+
+
+@given(histories, st.booleans())
+def test_what_a_new_target_learns_is_what_all_messages_say(
+    make_world: Callable[[], World],
+    history: list[Step],
+    has_join: bool,  # noqa: FBT001 - drawn
+) -> None:
+    world = make_world()
+
+    for number, step in enumerate(history):
+        for kind, tables, has_key in step.statements:
+            world.tell(kind, tables, has_key=has_key)
+        if has_join and number == len(history) // 2:
+            world.tell(CREATE, (JOINED, JOINED), has_key=True, source=JOINED)
+        older = world.fills()
+        world.pass_on(step.behind)
+
+        # Its record is older than the end at which a target begins.
+        assert set(older.beginning()[1]) == begun(world.messages())
+        old = max(world.publisher.record.deleted_to, world.end - step.kept)
+        world.sweep(old, old)
+        assert_nothing_is_missed(world)
+
+
+def assert_nothing_is_missed(world: World) -> None:
+    """Hold what fills learn, and what is gone, against all messages that there were."""
+    messages, record, fills = world.messages(), world.publisher.record, world.fills()
+    end, waiting = fills.beginning()
+    first = record.batches_from
+    trimmed, deleted = messages[:first], messages[: record.files_from]
+
+    assert (end, set(waiting)) == (len(messages), begun(messages))
+    assert first <= record.deleted_to
+    assert all(batch.topic in deleted_topics(world.spec, world.log) for batch in trimmed)
+    whole = {table for table, at in waiting.items() if at != UNFILLED}
+    assert all(waiting[table] == first for table in whole)
+    assert not {batch.table for batch in trimmed if batch.source == "s"} & whole
+    for table in {batch.table for batch in deleted if batch.source == "s"}:
+        assert (fills.files_from(table) == record.files_from) == (table in lost(deleted))
+
+
+@pytest.fixture
+def world(make_world: Callable[[], World]) -> World:
+    """A table with a key: a message that announces it, and one of a file."""
+    world = make_world()
+    world.tell(CREATE, ("orders", "users"), has_key=True)
+    world.pass_on(())
+    return world
+
+
+def test_messages_go_as_far_as_files_do_and_as_far_as_every_target_is(world: World) -> None:
+    world.pass_on(())
+    world.pass_on(())
+    begins = []
+    for deleted_to, loaded in ((0, 3), (1, 0), (1, 3), (3, 2), (3, 3)):
+        world.sweep(deleted_to, loaded)
+        begins.append(world.begin)
+
+    assert begins == [0, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("source", "has_key"), [("s", False), (JOINED, True)])
+def test_the_topic_begins_with_the_first_message_of_a_table_that_no_snapshot_brings_back(
+    world: World,
+    source: str,
+    has_key: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    world.tell(CREATE, ("log", "users"), has_key=has_key, source=source)
+    world.pass_on(())
+    world.pass_on(())
+    kept = next(at for at, batch in enumerate(world.messages()) if batch.table.name == "log")
+
+    world.sweep(world.end, world.end)
+
+    assert world.begin == kept
+    assert world.publisher.record.batches_from == kept > 0
+
+
+def test_what_a_crash_has_left_goes_with_the_next_sweep_and_many_go_some_at_a_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.links.objects.trimming._BATCHES_AT_ONCE", 2)
+    for _ in range(4):
+        world.pass_on(())
+    world.publisher.forget_batches(1)
+
+    has_more = [world.sweep(5, 5) for _ in range(3)]
+
+    assert (has_more, world.begin) == ([True, True, False], 5)
+
+
+def test_a_record_that_is_behind_what_is_gone_raises(world: World) -> None:
+    world.pass_on(())
+    stale = world.fills()
+    world.sweep(world.end, world.end)
+
+    with pytest.raises(PositionError, match="was thrown away"):
+        stale.beginning()
+
+
+def test_a_replaced_instance_throws_nothing_away(world: World) -> None:
+    world.pass_on(())
+    world.publisher.forget_files(world.end, world.end)
+    world.kafka.is_replaced = True
+
+    with pytest.raises(FencedError):
+        world.trim(world.end)
+
+    assert world.begin == 0
