@@ -23,6 +23,7 @@ from tests.servers.test_warehouse_loader import (
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.state.store import open_state
+from penstock.core.batches import Batch
 from penstock.core.errors import PositionError, UnavailableError
 from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.links.objects.retention import Kept
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-    from penstock.core.batches import Batch
     from penstock.core.tables import TableId
     from penstock.ports.warehouse import Value
 
@@ -75,6 +75,8 @@ class Link:
     topic: list[tuple[int, bytes]]
     fills: MemoryFills
     files_from: int = 3
+    batches_from: int = 0
+    start: int = 0
     loader: WarehouseLoader | None = None
 
     def open(self) -> None:
@@ -83,8 +85,8 @@ class Link:
         read = partial(read_list, self.topic)
         wanted = lambda _, table: table in IDS  # noqa: E731 - as short as it can be
         self.loader = WarehouseLoader("link", self.place.open(), MemoryRegistry(), state, wanted, read)
-        start = self.loader.start(Kept(self.files_from), None, self.fills)
-        self.loader.load(self.topic[start:])
+        self.start = self.loader.start(Kept(self.files_from, self.batches_from), None, self.fills)
+        self.loader.load(self.topic[self.start :])
 
     def close(self) -> None:
         if self.loader is not None:
@@ -226,6 +228,28 @@ def test_a_target_that_has_loaded_something_and_lacks_files_stops(link: Link) ->
 
     assert "restore a backup of the target from after batch 4" in raised.value.hint
     assert link.fills.asked == []
+
+
+def test_a_link_of_which_no_message_is_gone_begins_where_the_topic_does(link: Link) -> None:
+    link.files_from, link.batches_from = 0, 2
+    old = link.topic.pop()[1]
+    link.open()
+    with closing(open_state(f"sqlite:///{link.folder / 'state.db'}", "shop")) as state:
+        begun = link.start, state.place("link")
+    link.load(Batch.from_json(old))
+
+    assert begun == (2, 2)
+    assert (link.rows(OLD), link.place.tables()) == ([("a", 1)], [str(OLD)])
+
+
+def test_a_table_that_waits_has_no_message_read_that_is_gone(link: Link) -> None:
+    with closing(link.place.open()) as sink:
+        sink.finish(2, {OLD: 0})
+    link.files_from, link.batches_from = 0, 2
+    link.open()
+
+    assert link.start == 2
+    assert (link.rows(OLD), link.waiting()) == ([("a", 1)], {})
 
 
 def test_nothing_is_told_of_a_table_that_the_link_leaves_out_now_and_it_lacks_its_rows_still(link: Link) -> None:
