@@ -275,7 +275,7 @@ class PipelineSpec(Spec):
         """Up to which size a file is in its batch message; 0 for none.
 
         None, unless the file says otherwise, where programs may rely on files, which somebody
-        keeps, or where columns are treated: what is in messages stays for ever, as the source had it.
+        keeps, or where columns are treated: what is in messages may stay for ever, as the source had it.
         """
         if self.objects.inline_bytes_max is not None:
             return self.objects.inline_bytes_max
