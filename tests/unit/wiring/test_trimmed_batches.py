@@ -290,7 +290,8 @@ def test_messages_go_as_far_as_files_do_and_as_far_as_every_target_is(world: Wor
         world.sweep(deleted_to, loaded)
         begins.append(world.begin)
 
-    assert begins == [0, 0, 1, 2, 3]
+    # What is announced goes with the first file behind it.
+    assert begins == [0, 0, 0, 2, 3]
 
 
 @pytest.mark.parametrize(("source", "has_key"), [("s", False), (JOINED, True)])
@@ -321,6 +322,18 @@ def test_what_a_crash_has_left_goes_with_the_next_sweep_and_many_go_some_at_a_ti
     has_more = [world.sweep(5, 5) for _ in range(3)]
 
     assert (has_more, world.begin) == ([True, True, False], 5)
+
+
+def test_more_announcements_than_are_looked_at_hold_nothing_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.links.objects.trimming._BATCHES_AT_ONCE", 2)
+    for _ in range(3):
+        world.tell(SCHEMA, ("orders", "users"), has_key=True)
+    world.pass_on(())
+
+    begins = [(world.sweep(5, 5), world.begin)[1] for _ in range(3)]
+
+    assert [batch.rows for batch in world.messages()] == [0, 1, 0, 0, 0, 1]
+    assert begins == [2, 4, 4]
 
 
 def test_a_record_that_is_behind_what_is_gone_raises(world: World) -> None:

@@ -1,8 +1,8 @@
 """Throwing away the first messages of the batch topic, which grows for ever otherwise, also where files go.
 
 Nobody needs the messages of files that are deleted, and which tables had begun is in the
-schemas topic, too (`wiring/fills.py`). So the topic begins with the first message whose
-file is there, or with the first one of a table whose files stay, whichever is first.
+schemas topic, too (`wiring/fills.py`). So the topic begins behind the last message of a
+deleted file, or before that, with the first message of a table whose files stay.
 
 The S3 spolt's record says first from where on messages are there (`batches_from`), by the
 publisher that fences every other instance. Whoever would read the topic from its beginning
@@ -45,19 +45,28 @@ class BatchTrimming:
         """
         start = publisher.record.batches_from
         end = min(publisher.record.deleted_to, loaded, start + _BATCHES_AT_ONCE)
-        first = self._first_kept(start, end, topics)
+        first = self._begin(start, end, topics)
         if first > start:
             publisher.forget_batches(first)
             _TOLD.maybe_crash()
         # Also what the record says already: a crash, or brokers that were away, may have left it.
         if first:
             self._throw_away(first)
-        return first - start == _BATCHES_AT_ONCE
+        return first > start and end == start + _BATCHES_AT_ONCE
 
-    def _first_kept(self, start: int, end: int, topics: Collection[str]) -> int:
-        """Return where the first message of `[start, end)` is that stays, else `end`."""
+    def _begin(self, start: int, end: int, topics: Collection[str]) -> int:
+        """Return where the topic begins if what may go of `[start, end)` goes.
+
+        What is announced behind the last file stays, so that nothing goes before the first file does:
+        an audit reads from the announcements which tables it has all files of. Where there is nothing else
+        in all that is looked at, as behind the snapshot of very many tables, they go.
+        """
+        first = start
         for messages in self._log.read(self._topic, 0, start, end) if start < end else ():
             for offset, message in messages:
-                if read_batch(offset, message).topic not in topics:
-                    return offset
-        return max(start, end)
+                batch = read_batch(offset, message)
+                if batch.topic not in topics:
+                    return first
+                if batch.rows:
+                    first = offset + 1
+        return end if first == start and end == start + _BATCHES_AT_ONCE else first
