@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -18,8 +19,14 @@ from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.publisher import TransactionalPublisher, read_position
 from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.topics import fingerprint_topic, position_topic
+from penstock.adapters.kafka.trimming import throw_away_before
 from penstock.core.changes import Messages
 from penstock.core.errors import PositionError
+from penstock.core.schema_changes import SchemaChange
+from penstock.core.tables import TableId
+from penstock.links.objects.plan import ObjectsPlan
+from penstock.links.objects.publish import BatchPublisher
+from penstock.links.objects.trimming import BatchTrimming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.embedded.kafka import KafkaBroker
 
 LINK = "db"
+EVENT = SchemaChange(LINK, TableId("shop", "users"), "db.shop.users", "", 1, 2, 1, (1, 1, 0))
 
 
 class TextCheck:
@@ -99,6 +107,11 @@ def done(futures: Mapping[Any, Future[Any]]) -> None:
 def messages(topic: str, count: int) -> Messages:
     values = pa.array([b"ours %d" % number for number in range(count)], pa.binary())
     return Messages(topic, values, values, np.arange(count, dtype=np.int64))
+
+
+def announce(publisher: BatchPublisher, start: int, end: int) -> None:
+    """Publish a batch message for each of so many schema-change events."""
+    publisher.publish(ObjectsPlan(end, tuple((offset, EVENT) for offset in range(start, end)), ()), ())
 
 
 @pytest.fixture
@@ -230,6 +243,29 @@ def test_messages_that_have_expired_are_no_loss(case: Case) -> None:
     done(case.admin.delete_records([TopicPartition(case.topic, 0, 8)]))
 
     case.publish(1)
+
+
+def test_what_we_threw_away_hides_no_message_that_the_brokers_lost_later(case: Case) -> None:
+    case.create(case.topic)
+    with closing(case.open()) as opened, closing(TopicReader(case.cluster)) as log:
+        publisher = BatchPublisher(opened, case.topic, 1)
+        announce(publisher, 0, 6)
+        publisher.forget_files(4, 4)
+        throw_away = partial(throw_away_before, log.admin, case.topic)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("penstock.links.objects.trimming._BATCHES_AT_ONCE", 4)
+            BatchTrimming(log, case.topic, throw_away).trim(publisher, 9, {EVENT.topic})
+        announce(publisher, 6, 8)
+        begin = log.begins([(case.topic, 0)])[case.topic, 0]
+    record: dict[str, Any] = dict(case.record())
+    doctored = {**record, "since": {case.topic: record["since"][case.topic] + 1}}
+    case.write(position_topic(case.pipeline, LINK), json.dumps(doctored).encode())
+
+    message = case.refusal()
+
+    assert begin == 4
+    assert f"topic {case.topic} has 2 messages after {case.topic}/0:7" in message
+    assert "this pipeline wrote 3: the brokers lost some" in message
 
 
 def test_a_compacted_topic_may_have_fewer_messages(case: Case) -> None:

@@ -47,6 +47,8 @@ class BatchTrimming:
         end = min(publisher.record.deleted_to, loaded, start + _BATCHES_AT_ONCE)
         first = self._begin(start, end, topics)
         if first > start:
+            # The commit has a fingerprint of the topic as it ends now: whoever opens the link counts from there on.
+            publisher.settle()
             publisher.forget_batches(first)
             _TOLD.maybe_crash()
         # Also what the record says already: a crash, or brokers that were away, may have left it.
