@@ -20,6 +20,7 @@ from penstock.links.objects.trimming import BatchTrimming
 from penstock.links.objects.write import FileRules
 from penstock.links.warehouse.lake_state import LakeState
 from penstock.links.warehouse.progress import TargetProgress
+from penstock.wiring.batch_messages import read_batch_messages
 from penstock.wiring.fills import deleted_topics
 from penstock.wiring.open import (
     OBJECTS_LINK,
@@ -98,7 +99,7 @@ def batch_reader(spec: PipelineSpec, first: int) -> ReadBatches:
 
     def read(start: int, end: int) -> Iterator[BatchMessages]:
         with closing(open_topic_log(spec)) as log:
-            yield from log.read(batch_topic(spec), 0, max(start, first), end)
+            yield from read_batch_messages(spec, log, max(start, first), end)
 
     return read
 

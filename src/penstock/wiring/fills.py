@@ -17,6 +17,7 @@ from penstock.links.objects.retention import Kept
 from penstock.links.warehouse.filling import Lack
 from penstock.links.warehouse.set_aside import UNFILLED
 from penstock.ports.state import LACKS_ROWS
+from penstock.wiring.batch_messages import read_batch_messages
 from penstock.wiring.carried_requests import carries
 from penstock.wiring.open import (
     OBJECTS_LINK,
@@ -33,6 +34,7 @@ from penstock.wiring.schemas_topic import read_schemas_topic
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import SchemaChange
@@ -196,7 +198,7 @@ class SnapshotFills:
         told = self._told_of(table)
         return bool(told) and not _has_key(told[-1][1])
 
-    def _begun(self, log: TopicLog, end: int) -> set[TableId]:
+    def _begun(self, log: TopicReader, end: int) -> set[TableId]:
         """The tables that have begun before `end` of the batch topic, and have not ended there.
 
         Of what the schemas topic tells the record knows what was passed on: all that stood in
@@ -213,9 +215,9 @@ class SnapshotFills:
             _begin_or_end(tables, batch)
         return tables
 
-    def _announced(self, log: TopicLog, start: int, end: int) -> Iterator[tuple[int, Batch]]:
+    def _announced(self, log: TopicReader, start: int, end: int) -> Iterator[tuple[int, Batch]]:
         """What the batch topic announces of tables of the link's source."""
-        for messages in log.read(batch_topic(self._spec), 0, start, end) if start < end else ():
+        for messages in read_batch_messages(self._spec, log, start, end) if start < end else ():
             for offset, message in messages:
                 if _WITHOUT_ROWS in message:
                     batch = read_batch(offset, message)
@@ -228,7 +230,7 @@ class SnapshotFills:
                 self._read(log)
         return self._told.get(table, ())
 
-    def _read(self, log: TopicLog) -> None:
+    def _read(self, log: TopicReader) -> None:
         told: dict[TableId, list[tuple[int, SchemaChange]]] = {}
         for offset, change in read_schemas_topic(self._spec, log):
             if change.source == self._link.source:

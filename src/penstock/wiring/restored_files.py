@@ -12,6 +12,7 @@ from penstock.core.errors import PenstockError, SinkError
 from penstock.links.large_messages import WholeLog
 from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.rewrite import render_again
+from penstock.wiring.batch_messages import read_batch_messages
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
@@ -107,5 +108,5 @@ class RestoringStore:
         topic = batch_topic(self._spec)
         end = log.ends([(topic, 0)]).get((topic, 0), 0)
         start = ObjectsRecord.of(committed_position(self._spec, log, OBJECTS_LINK)).batches_from
-        batches = (read_batch(*each) for messages in log.read(topic, 0, start, end) for each in messages)
+        batches = (read_batch(*each) for part in read_batch_messages(self._spec, log, start, end) for each in part)
         return next((batch for batch in batches if batch.path == key), None)

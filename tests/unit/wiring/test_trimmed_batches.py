@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.links.conftest import MemoryPublisher, MemoryTopics
 
+from penstock.adapters.kafka.topics import position_topic
 from penstock.config.load import load
 from penstock.core.batches import Batch, read_batch
-from penstock.core.errors import FencedError, PositionError
+from penstock.core.errors import FencedError, PositionError, UnavailableError
 from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.objects.plan import ObjectsPlan, TopicRange
@@ -20,8 +22,9 @@ from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.trimming import BatchTrimming
 from penstock.links.objects.write import RangeWritten
 from penstock.links.warehouse.set_aside import UNFILLED
+from penstock.wiring.files import batch_reader
 from penstock.wiring.fills import SnapshotFills, deleted_topics
-from penstock.wiring.open import batch_topic, schema_changes_topic
+from penstock.wiring.open import OBJECTS_LINK, batch_topic, schema_changes_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -85,6 +88,9 @@ class TrimmedTopics(MemoryTopics):
             raise PositionError(message, "")
         return super().read(topic, partition, start, end)
 
+    def newest(self, topic: str) -> bytes | None:
+        return next(reversed(self.values[topic, 0]), None)
+
 
 class TopicsPublisher(MemoryPublisher):
     """Publishes to `TrimmedTopics`, unless another one has taken over."""
@@ -102,6 +108,7 @@ class TopicsPublisher(MemoryPublisher):
         super().publish(told, record)
         for part in told:
             self._topics.values[part.topic, 0].extend(value for value in part.values.to_pylist() if value is not None)
+        self._topics.values[position_topic("p", OBJECTS_LINK), 0].append(json.dumps(self.records[-1]).encode())
 
 
 @dataclass
@@ -209,7 +216,8 @@ def make_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[]
         return worlds[0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("penstock.wiring.fills.open_topic_log", lambda _: worlds[0].log)
+        for module in ("files", "fills"):
+            patch.setattr(f"penstock.wiring.{module}.open_topic_log", lambda _: worlds[0].log)
         patch.setattr("penstock.wiring.fills.settled_end", lambda log, topic: len(log.values[topic, 0]))
         yield make
 
@@ -286,12 +294,13 @@ def test_messages_go_as_far_as_files_do_and_as_far_as_every_target_is(world: Wor
     world.pass_on(())
     world.pass_on(())
     begins = []
-    for deleted_to, loaded in ((0, 3), (1, 0), (1, 3), (3, 2), (3, 3)):
+    for deleted_to, loaded in ((0, 3), (1, 0), (1, 3), (3, 2), (3, 3), (3, 4)):
         world.sweep(deleted_to, loaded)
         begins.append(world.begin)
 
-    # What is announced goes with the first file behind it.
-    assert begins == [0, 0, 0, 2, 3]
+    # What is announced goes with the first file behind it. A link of a table that waits begins with a message that
+    # its target has.
+    assert begins == [0, 0, 0, 0, 2, 3]
 
 
 @pytest.mark.parametrize(("source", "has_key"), [("s", False), (JOINED, True)])
@@ -319,7 +328,7 @@ def test_what_a_crash_has_left_goes_with_the_next_sweep_and_many_go_some_at_a_ti
         world.pass_on(())
     world.publisher.forget_batches(1)
 
-    has_more = [world.sweep(5, 5) for _ in range(3)]
+    has_more = [world.sweep(5, 6) for _ in range(3)]
 
     assert (has_more, world.begin) == ([True, True, False], 5)
 
@@ -336,13 +345,32 @@ def test_more_announcements_than_are_looked_at_hold_nothing_up(world: World, mon
     assert begins == [2, 4, 4]
 
 
-def test_a_record_that_is_behind_what_is_gone_raises(world: World) -> None:
+def test_who_reads_what_went_meanwhile_is_to_begin_anew(world: World) -> None:
     world.pass_on(())
-    stale = world.fills()
+    fills, read = world.fills(), batch_reader(world.spec, world.publisher.record.batches_from)
     world.sweep(world.end, world.end)
 
+    with pytest.raises(UnavailableError, match="begins at 2 by now; it was to be read from 0"):
+        fills.beginning()
+    with pytest.raises(UnavailableError, match="begins at 2 by now; it was to be read from 1"):
+        list(read(1, world.end))
+
+
+def test_who_reads_what_somebody_else_threw_away_stops(world: World) -> None:
+    world.log.first[world.batches, 0] = 1
+
     with pytest.raises(PositionError, match="was thrown away"):
-        stale.beginning()
+        world.fills().beginning()
+
+
+def test_a_table_that_waits_before_the_topics_beginning_has_what_there_is_read(world: World) -> None:
+    world.pass_on(())
+    world.sweep(world.end, world.end)
+    first = world.publisher.record.batches_from
+
+    (messages,) = batch_reader(world.spec, first)(0, world.end)
+
+    assert [offset for offset, _ in messages] == [first] == [2]
 
 
 def test_a_replaced_instance_throws_nothing_away(world: World) -> None:

@@ -39,12 +39,13 @@ class BatchTrimming:
     def trim(self, publisher: BatchPublisher, loaded: int, topics: Collection[str]) -> bool:
         """Throw away messages of `topics`, whose files are deleted; return whether there are more of them.
 
-        `loaded` is the least offset that a target stands at. A new target stands before `deleted_to`: until it
-        has begun nothing is thrown away that the record which it knows says is there.
+        `loaded` is the least offset that a target stands at; the message before it stays, with which links of
+        tables that wait begin. A new target stands before `deleted_to`: until it has begun nothing is thrown
+        away that the record which it knows says is there.
         Looks at 2,000 messages at most. Raises what the log, the publisher and `throw_away` raise.
         """
         start = publisher.record.batches_from
-        end = min(publisher.record.deleted_to, loaded, start + _BATCHES_AT_ONCE)
+        end = min(publisher.record.deleted_to, loaded - 1, start + _BATCHES_AT_ONCE)
         first = self._begin(start, end, topics)
         if first > start:
             # The commit has a fingerprint of the topic as it ends now: whoever opens the link counts from there on.

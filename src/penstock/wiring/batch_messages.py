@@ -1,0 +1,32 @@
+"""The batch topic, read from before its end: the S3 spolt may throw away messages meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.errors import PositionError, UnavailableError
+from penstock.links.objects.record import ObjectsRecord
+from penstock.wiring.open import OBJECTS_LINK, batch_topic, committed_position
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.adapters.kafka.reader import TopicReader
+    from penstock.config.specs import PipelineSpec
+    from penstock.core.batches import BatchMessages
+
+
+def read_batch_messages(spec: PipelineSpec, log: TopicReader, start: int, end: int) -> Iterator[BatchMessages]:
+    """Yield the messages of `[start, end)` of the batch topic.
+
+    Raises UnavailableError where the S3 spolt has thrown away some of them since the caller read its record: who
+    begins anew reads the newer one. Raises PositionError where they are gone, and its record does not say so.
+    """
+    try:
+        yield from log.read(batch_topic(spec), 0, start, end)
+    except PositionError as error:
+        begin = ObjectsRecord.of(committed_position(spec, log, OBJECTS_LINK)).batches_from
+        if begin <= start:
+            raise
+        message = f"the batch topic begins at {begin} by now; it was to be read from {start}"
+        raise UnavailableError(message, "nothing is lost: this is tried again from there") from error
