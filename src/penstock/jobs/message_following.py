@@ -1,4 +1,4 @@
-"""Takes the messages of a topic on the driver, as a loading link does.
+"""Takes the messages of the batch topic on the driver, as a loading link does.
 
 Executors would bring a handful of messages from Spark's process to this one,
 several times a second, and nothing could be done with them side by side.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.topic_fingerprints import require_place
 from penstock.jobs.pacing import Pacing
+from penstock.wiring.batch_messages import read_batch_messages, reading_batches
 from penstock.wiring.open import open_topic_log, open_topic_tail
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def read_messages(spec: PipelineSpec, work: MessageWork, until: Until) -> None:
     with closing(open_topic_log(spec)) as log:
         end = log.ends([place]).get(place)
         require_place(*place, work.start, end)
-        for messages in log.read(*place, work.start, end or 0):
+        for messages in read_batch_messages(spec, log, work.start, end or 0):
             for first in range(0, len(messages), _MESSAGES_MAX):
                 if until(0.0):
                     return
@@ -51,7 +52,8 @@ def follow_messages(spec: PipelineSpec, work: MessageWork, following: int, until
         with closing(open_topic_tail(spec, {place: following})) as tail:
             looked_at, pacing = time.monotonic(), Pacing(work.pace_seconds)
             while not until(0.0):
-                messages = [(offset, value) for _, offset, value in tail.take(_MESSAGES_MAX, _WAIT_SECONDS)]
+                with reading_batches(spec, log, following):
+                    messages = [(offset, value) for _, offset, value in tail.take(_MESSAGES_MAX, _WAIT_SECONDS)]
                 now = time.monotonic()
                 if messages:
                     pacing.begin(now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PositionError, UnavailableError
@@ -16,17 +17,24 @@ if TYPE_CHECKING:
     from penstock.core.batches import BatchMessages
 
 
-def read_batch_messages(spec: PipelineSpec, log: TopicReader, start: int, end: int) -> Iterator[BatchMessages]:
-    """Yield the messages of `[start, end)` of the batch topic.
+@contextmanager
+def reading_batches(spec: PipelineSpec, log: TopicReader, start: int) -> Iterator[None]:
+    """Explain why the batch topic cannot be read from `start`.
 
-    Raises UnavailableError where the S3 spolt has thrown away some of them since the caller read its record: who
-    begins anew reads the newer one. Raises PositionError where they are gone, and its record does not say so.
+    Raises UnavailableError where the S3 spolt has thrown away what is there since the caller read its record: who
+    begins anew reads the newer one. A PositionError goes on where messages are gone, and the record does not say so.
     """
     try:
-        yield from log.read(batch_topic(spec), 0, start, end)
+        yield
     except PositionError as error:
         begin = ObjectsRecord.of(committed_position(spec, log, OBJECTS_LINK)).batches_from
         if begin <= start:
             raise
         message = f"the batch topic begins at {begin} by now; it was to be read from {start}"
         raise UnavailableError(message, "nothing is lost: this is tried again from there") from error
+
+
+def read_batch_messages(spec: PipelineSpec, log: TopicReader, start: int, end: int) -> Iterator[BatchMessages]:
+    """Yield the messages of `[start, end)` of the batch topic. Raises as `reading_batches`."""
+    with reading_batches(spec, log, start):
+        yield from log.read(batch_topic(spec), 0, start, end)

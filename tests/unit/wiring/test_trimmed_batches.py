@@ -17,6 +17,8 @@ from penstock.core.batches import Batch, read_batch
 from penstock.core.errors import FencedError, PositionError, UnavailableError
 from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
 from penstock.core.tables import TableId
+from penstock.jobs.link import MessageWork
+from penstock.jobs.message_following import follow_messages, read_messages
 from penstock.links.objects.plan import ObjectsPlan, TopicRange
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.trimming import BatchTrimming
@@ -90,6 +92,21 @@ class TrimmedTopics(MemoryTopics):
 
     def newest(self, topic: str) -> bytes | None:
         return next(reversed(self.values[topic, 0]), None)
+
+
+@dataclass
+class Tail:
+    """Follows one place of them."""
+
+    log: TrimmedTopics
+    starts: Mapping[tuple[str, int], int]
+
+    def take(self, _messages_max: int, _wait_seconds: float) -> Sequence[tuple[tuple[str, int], int, bytes]]:
+        ((place, start),) = self.starts.items()
+        return [(place, *each) for part in self.log.read(*place, start, start + 1) for each in part]
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class TopicsPublisher(MemoryPublisher):
@@ -216,8 +233,9 @@ def make_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[]
         return worlds[0]
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("files", "fills"):
-            patch.setattr(f"penstock.wiring.{module}.open_topic_log", lambda _: worlds[0].log)
+        for module in ("wiring.files", "wiring.fills", "jobs.message_following"):
+            patch.setattr(f"penstock.{module}.open_topic_log", lambda _: worlds[0].log)
+        patch.setattr("penstock.jobs.message_following.open_topic_tail", lambda _, starts: Tail(worlds[0].log, starts))
         patch.setattr("penstock.wiring.fills.settled_end", lambda log, topic: len(log.values[topic, 0]))
         yield make
 
@@ -348,12 +366,19 @@ def test_more_announcements_than_are_looked_at_hold_nothing_up(world: World, mon
 def test_who_reads_what_went_meanwhile_is_to_begin_anew(world: World) -> None:
     world.pass_on(())
     fills, read = world.fills(), batch_reader(world.spec, world.publisher.record.batches_from)
+    taken: list[tuple[int, bytes]] = []
+    work = MessageWork(world.batches, 0, taken.extend, lambda _: None)
     world.sweep(world.end, world.end)
 
     with pytest.raises(UnavailableError, match="begins at 2 by now; it was to be read from 0"):
         fills.beginning()
     with pytest.raises(UnavailableError, match="begins at 2 by now; it was to be read from 1"):
         list(read(1, world.end))
+    with pytest.raises(UnavailableError, match="begins at 2 by now"):
+        read_messages(world.spec, work, lambda _: False)
+    with pytest.raises(UnavailableError, match="begins at 2 by now"):
+        follow_messages(world.spec, work, 0, lambda _: bool(taken))
+    assert taken == []
 
 
 def test_who_reads_what_somebody_else_threw_away_stops(world: World) -> None:
