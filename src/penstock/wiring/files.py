@@ -117,7 +117,7 @@ def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> bool:
             keep_ms = int(spec.files_keep_hours * 3_600_000)
             objects, now_ms = open_object_store(spec), time.time_ns() // 1_000_000
             retention = FileRetention(spec.pipeline, log, batch_topic(spec), objects, keep_ms)
-            offsets, topics = sink_offsets(spec), deleted_topics(spec, log)
+            offsets, topics = sink_offsets(spec), deleted_topics(spec, log, publisher.record)
             swept = retention.sweep(publisher, offsets, now_ms, topics)
             trimming = BatchTrimming(log, batch_topic(spec), partial(_throw_away, spec, log))
             has_more = trimming.trim(publisher, min(offsets.values(), default=0), topics) or swept.has_more

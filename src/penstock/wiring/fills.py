@@ -56,10 +56,13 @@ def kept_for(spec: PipelineSpec, link: LinkSpec, record: ObjectsRecord) -> Kept:
     return Kept(files_from, record.batches_from)
 
 
-def deleted_topics(spec: PipelineSpec, log: TopicLog) -> Collection[str]:
-    """The topics whose files may be deleted, as a snapshot brings their rows: of captured tables with a key."""
+def deleted_topics(spec: PipelineSpec, log: TopicLog, record: ObjectsRecord) -> Collection[str]:
+    """The topics whose files may be deleted, as a snapshot brings their rows: of captured tables with a key.
+
+    Raises UnavailableError where not all events are read that `record` has passed on.
+    """
     captured = _captured(spec)
-    told = [change for _, change in read_schemas_topic(spec, log)]
+    told = [change for _, change in read_schemas_topic(spec, log, record.told_to)]
     keyless = {change.topic for change in told if change.key_schema_id is None}
     return {change.topic for change in told if change.source in captured} - keyless
 
@@ -107,8 +110,8 @@ class SnapshotFills:
     def _lost(self) -> Collection[TableId]:
         """Tables of which files are gone: from a topic with a key, or under the name from which their rows came.
 
-        Messages of a table that began without a key are all there. One that began with a key
-        waits behind that, and so has lost what is before `files_from`, whether its messages are there or not.
+        Messages of a table that began without a key are all there. Of one that began with a
+        key files may be gone wherever its target waits before `files_from`, whether its messages are there or not.
         """
         with closing(open_topic_log(self._spec)) as log:
             self._read(log)
@@ -232,7 +235,7 @@ class SnapshotFills:
 
     def _read(self, log: TopicReader) -> None:
         told: dict[TableId, list[tuple[int, SchemaChange]]] = {}
-        for offset, change in read_schemas_topic(self._spec, log):
+        for offset, change in read_schemas_topic(self._spec, log, self._record.told_to):
             if change.source == self._link.source:
                 told.setdefault(change.table, []).append((offset, change))
         self._told = told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -214,7 +214,7 @@ class World:
     def trim(self, loaded: int) -> bool:
         place = (self.batches, 0)
         trimming = BatchTrimming(self.log, self.batches, lambda before: self.log.first.update({place: before}))
-        return trimming.trim(self.publisher, loaded, deleted_topics(self.spec, self.log))
+        return trimming.trim(self.publisher, loaded, deleted_topics(self.spec, self.log, self.publisher.record))
 
     def fills(self) -> SnapshotFills:
         return SnapshotFills(self.spec, self.spec.links[0], self.publisher.record)
@@ -291,7 +291,7 @@ def assert_nothing_is_missed(world: World) -> None:
 
     assert (end, set(waiting)) == (len(messages), begun(messages))
     assert first <= record.deleted_to
-    assert all(batch.topic in deleted_topics(world.spec, world.log) for batch in trimmed)
+    assert all(batch.topic in deleted_topics(world.spec, world.log, world.publisher.record) for batch in trimmed)
     whole = {table for table, at in waiting.items() if at != UNFILLED}
     assert all(waiting[table] == first for table in whole)
     assert not {batch.table for batch in trimmed if batch.source == "s"} & whole
@@ -386,6 +386,23 @@ def test_who_reads_what_somebody_else_threw_away_stops(world: World) -> None:
 
     with pytest.raises(PositionError, match="was thrown away"):
         world.fills().beginning()
+
+
+def test_nothing_is_learnt_from_a_schemas_topic_that_ends_before_what_was_passed_on(world: World) -> None:
+    world.pass_on(())
+    world.sweep(world.end, world.end)
+    world.told.clear()
+
+    with pytest.raises(UnavailableError, match="ends at 0, and was read up to 1"):
+        world.fills().beginning()
+    with pytest.raises(UnavailableError, match="ends at 0, and was read up to 1"):
+        world.trim(world.end)
+
+
+def test_what_was_passed_on_ahead_of_others_was_read_too(world: World) -> None:
+    record = replace(world.publisher.record, schemas_offset=0, passed=(2, 4))
+
+    assert record.told_to == 5
 
 
 def test_a_table_that_waits_before_the_topics_beginning_has_what_there_is_read(world: World) -> None:

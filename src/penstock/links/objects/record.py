@@ -64,6 +64,11 @@ class ObjectsRecord:
     stopped: Mapping[tuple[str, int], StoppedReading] = field(default_factory=dict)
     left: tuple[str, ...] = ()
 
+    @property
+    def told_to(self) -> int:
+        """Behind the last schema-change event that was passed on, or was looked past."""
+        return max([self.schemas_offset, *(offset + 1 for offset in self.passed)])
+
     def has_passed(self, offset: int) -> bool:
         """Whether the schema-change event at `offset` was passed on."""
         return offset < self.schemas_offset or offset in self.passed
