@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from penstock.core.batches import Batch
+    from penstock.links.objects.retention import Kept
     from penstock.links.warehouse.set_aside import SetAside
     from penstock.ports.sink import Sink
     from penstock.ports.state import State
@@ -78,11 +79,12 @@ class Filling:
         self.late: dict[TableId, int] = {}
         """Where tables that were read again, behind the others, were found to be a part."""
 
-    def begin(self, sink: Sink, files_from: int) -> None:
-        """Let a new target begin where files are there; of others require it.
+    def begin(self, sink: Sink, kept: Kept) -> None:
+        """Let a new target begin where files and messages are there; of others require that files are.
 
-        Raises PositionError if files are gone that the target needs: those of batches before `files_from` may be.
+        Raises PositionError if files are gone that the target needs.
         """
+        files_from = kept.files_from
         is_filled = self._fills is not None and self._fills.are_taken
         if self._fills is not None and is_filled and files_from and not sink.batch_offset():
             offset, waiting = self._fills.beginning()
@@ -94,6 +96,9 @@ class Filling:
             if 0 <= offset < files_from:
                 first = files_from if self._fills is None else self._fills.files_from(table)
                 require_files(self._link, offset, first, is_filled=is_filled)
+        if sink.batch_offset() < kept.batches_from:
+            # None of the messages that are gone is its link's: of those it would lack files.
+            sink.finish(kept.batches_from)
 
     def ask(self, unfilled: Collection[TableId], loaded_to: int) -> None:
         """See that `unfilled` tables are filled; the target has all before `loaded_to`. Raises UnavailableError."""

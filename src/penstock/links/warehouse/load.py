@@ -101,9 +101,8 @@ class WarehouseLoader:
         target is filled by snapshots where files are gone. Raises PositionError where another needs these.
         """
         self._control, self._filling = control, Filling(self._link, self._state, fills)
-        self._filling.begin(self._sink, kept.files_from)
-        # What the target lacks of messages that are gone is not its link's: `begin` would have said so.
-        self._next = self._finished_next = max(self._sink.batch_offset(), kept.batches_from)
+        self._filling.begin(self._sink, kept)
+        self._next = self._finished_next = self._sink.batch_offset()
         # Who sets the link's offset back has everything read from there.
         self._remembered = {table: at for table, at in self._sink.waiting().items() if at < self._next}
         self._aside = SetAside(self._remembered)
