@@ -33,7 +33,7 @@ from penstock.wiring.open import (
 from penstock.wiring.warehouses import open_state_database
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import PipelineSpec
@@ -119,16 +119,28 @@ def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> bool:
             retention = FileRetention(spec.pipeline, log, batch_topic(spec), objects, keep_ms)
             offsets, topics = sink_offsets(spec), deleted_topics(spec, log, publisher.record)
             swept = retention.sweep(publisher, offsets, now_ms, topics)
-            trimming = BatchTrimming(log, batch_topic(spec), partial(_throw_away, spec, log))
-            has_more = trimming.trim(publisher, min(offsets.values(), default=0), topics) or swept.has_more
+            if swept.files:
+                _log.info("old files deleted", files=swept.files, batches_before=publisher.record.files_from)
+            return _trim(spec, log, publisher, min(offsets.values(), default=0), topics) or swept.has_more
     except FencedError:
         raise
     except PenstockError as error:
         _log.warning("old files wait", error=error.message, hint=error.hint)
         return False
-    if swept.files:
-        _log.info("old files deleted", files=swept.files, batches_before=publisher.record.files_from)
-    return has_more
+
+
+def _trim(
+    spec: PipelineSpec, log: TopicReader, publisher: BatchPublisher, loaded: int, topics: Collection[str]
+) -> bool:
+    """Throw away messages of files that are deleted, or the next time; return whether there are more."""
+    try:
+        trimming = BatchTrimming(log, batch_topic(spec), partial(_throw_away, spec, log))
+        return trimming.trim(publisher, loaded, topics)
+    except FencedError:
+        raise
+    except PenstockError as error:
+        _log.warning("batch messages of deleted files wait", error=error.message, hint=error.hint)
+        return False
 
 
 def _throw_away(spec: PipelineSpec, log: TopicReader, before: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 from tests.unit.links.conftest import MemoryPublisher, MemoryTopics
 
 from penstock.adapters.kafka.topics import position_topic
@@ -24,7 +25,7 @@ from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.trimming import BatchTrimming
 from penstock.links.objects.write import RangeWritten
 from penstock.links.warehouse.set_aside import UNFILLED
-from penstock.wiring.files import batch_reader
+from penstock.wiring.files import batch_reader, sweep_files
 from penstock.wiring.fills import SnapshotFills, deleted_topics
 from penstock.wiring.open import OBJECTS_LINK, batch_topic, schema_changes_topic
 
@@ -89,6 +90,8 @@ class TrimmedTopics(MemoryTopics):
             message = f"{start} of {topic} was thrown away"
             raise PositionError(message, "")
         return super().read(topic, partition, start, end)
+
+    admin = None
 
     def newest(self, topic: str) -> bytes | None:
         return next(reversed(self.values[topic, 0]), None)
@@ -413,6 +416,24 @@ def test_a_table_that_waits_before_the_topics_beginning_has_what_there_is_read(w
     (messages,) = batch_reader(world.spec, first)(0, world.end)
 
     assert [offset for offset, _ in messages] == [first] == [2]
+
+
+def test_brokers_that_throw_nothing_away_keep_no_files_and_are_said_to(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> str:
+        message = "the brokers are away"
+        raise UnavailableError(message, "start them")
+
+    monkeypatch.setattr("penstock.wiring.files.throw_away_before", fails)
+    monkeypatch.setattr("penstock.wiring.files.sink_offsets", lambda _: {"to-a": world.end})
+    world.pass_on(())
+    with capture_logs() as logs:
+        sweep_files(world.spec, world.publisher)
+
+    told = [(log["event"], log.get("files", log.get("error"))) for log in logs]
+    assert told == [("old files deleted", 2), ("batch messages of deleted files wait", "the brokers are away")]
+    assert (world.publisher.record.deleted_to, world.publisher.record.batches_from) == (3, 2)
 
 
 def test_a_replaced_instance_throws_nothing_away(world: World) -> None:
