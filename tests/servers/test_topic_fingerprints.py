@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -19,7 +18,6 @@ from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.publisher import TransactionalPublisher, read_position
 from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.topics import fingerprint_topic, position_topic
-from penstock.adapters.kafka.trimming import throw_away_before
 from penstock.core.changes import Messages
 from penstock.core.errors import PositionError
 from penstock.core.schema_changes import SchemaChange
@@ -78,6 +76,9 @@ class Case:
         for value in values:
             producer.produce(topic, value, key=value)
         assert producer.flush(30) == 0
+
+    def throw_away(self, before: int) -> Mapping[TopicPartition, Future[Any]]:
+        return self.admin.delete_records([TopicPartition(self.topic, 0, before)])
 
     def record(self) -> Mapping[str, object]:
         with closing(TopicReader(self.cluster)) as reader:
@@ -240,7 +241,7 @@ def test_a_topic_that_ends_before_it_was_sealed_is_named(case: Case) -> None:
 def test_messages_that_have_expired_are_no_loss(case: Case) -> None:
     case.publish(4, settle=True)
     case.publish(6, 2)
-    done(case.admin.delete_records([TopicPartition(case.topic, 0, 8)]))
+    done(case.throw_away(8))
 
     case.publish(1)
 
@@ -251,10 +252,10 @@ def test_what_we_threw_away_hides_no_message_that_the_brokers_lost_later(case: C
         publisher = BatchPublisher(opened, case.topic, 1)
         announce(publisher, 0, 6)
         publisher.forget_files(4, 4)
-        throw_away = partial(throw_away_before, log.admin, case.topic)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("penstock.links.objects.trimming._BATCHES_AT_ONCE", 4)
-            BatchTrimming(log, case.topic, throw_away).trim(publisher, 9, {EVENT.topic})
+            trimming = BatchTrimming(log, case.topic, lambda before: done(case.throw_away(before)))
+            trimming.trim(publisher, 9, {EVENT.topic})
         announce(publisher, 6, 8)
         begin = log.begins([(case.topic, 0)])[case.topic, 0]
     record: dict[str, Any] = dict(case.record())

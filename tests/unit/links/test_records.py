@@ -74,6 +74,10 @@ def test_a_record_of_an_earlier_release_knows_no_time_of_its_file() -> None:
         numbers,
         counted,
         st.lists(numbers, max_size=3).map(tuple),
+        files_from=numbers,
+        deleted_to=numbers,
+        kept_from=numbers,
+        batches_from=numbers,
     )
 )
 def test_the_spolts_record_survives_kafka(record: ObjectsRecord) -> None:
@@ -82,7 +86,7 @@ def test_the_spolts_record_survives_kafka(record: ObjectsRecord) -> None:
 
 def test_a_record_of_an_older_release_is_read() -> None:
     fields = ObjectsRecord(4, {("t", 0): (1, 2)}, 3).to_mapping()
-    del fields["passed"]
+    del fields["passed"], fields["batches_from"]
 
     assert ObjectsRecord.from_mapping(fields) == ObjectsRecord(4, {("t", 0): (1, 2)}, 3)
 
