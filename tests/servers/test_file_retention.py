@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.servers.forked import run_forked
 from tests.servers.fresh_databases import state_database
 from tests.servers.kinds import first
 from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget
@@ -21,9 +22,12 @@ from penstock.adapters.postgres.connection import PostgresServer as PostgresLogi
 from penstock.adapters.redshift.load_files import write_manifest
 from penstock.adapters.state.store import open_state
 from penstock.config.crash_points import VARIABLE
+from penstock.core.batches import Batch
 from penstock.core.errors import FencedError, PositionError
+from penstock.core.tables import TableId
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.retention import FileRetention, Kept, Swept
+from penstock.links.objects.trimming import BatchTrimming
 from penstock.links.warehouse.load import WarehouseLoader
 
 if TYPE_CHECKING:
@@ -31,7 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.adapters.objects.store import Objects
-    from penstock.core.batches import Batch
     from penstock.core.changes import Messages
     from penstock.dev.postgres import PostgresServer
     from penstock.links.objects.record import ObjectsRecord
@@ -256,6 +259,35 @@ def test_killed_in_the_middle_it_deletes_the_rest_and_nothing_more(case: Case, p
     assert case.there() == (ALL if point == "retention.told" else ALL[5:])
     assert case.sweep(7) == 5
     assert (case.record.files_from, case.record.deleted_to, case.there()) == (5, 5, ALL[5:])
+
+
+def trim(directory: Path) -> None:
+    """Throw away messages of files that are deleted; a file says up to where Kafka was told."""
+    batch = Batch.from_json((directory / "batch").read_bytes())
+    publisher = BatchPublisher(FilePublisher(directory / "record"), "batches", 1)
+    told = directory / "told"
+    trimming = BatchTrimming(BatchTopic([batch] * 10), "batches", lambda before: _write(told, before))
+    trimming.trim(publisher, 10, {batch.topic})
+
+
+def _write(file: Path, number: int) -> None:
+    file.write_text(str(number))
+
+
+def test_killed_between_the_record_and_kafka_it_tells_kafka_the_next_time(tmp_path: Path) -> None:
+    order = (1, 1, 0)
+    batch = Batch("s", TableId("shop", "t"), "s.shop.t", 0, 0, 1, 1, "f", 1, "parquet", 2, order, order, 1)
+    (tmp_path / "batch").write_bytes(batch.to_json())
+    publisher = FilePublisher(tmp_path / "record")
+    BatchPublisher(publisher, "batches", 1).forget_files(5, 5)
+
+    code = run_forked(trim, tmp_path, crash_at="retention.trimming")
+    between = BatchPublisher(publisher, "batches", 1).record.batches_from
+    was_told = (tmp_path / "told").exists()
+    trim(tmp_path)
+
+    assert (code, between, was_told) == (-9, 5, False)
+    assert (tmp_path / "told").read_text() == "5"
 
 
 def test_a_replaced_instance_deletes_nothing(case: Case) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AlterConfigOpType,
     ConfigEntry,
@@ -20,11 +23,13 @@ from tests.servers.forked import run_forked
 from tests.servers.test_fills import add_target, rows, source_rows
 from typer.testing import CliRunner
 
+from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
+from penstock.adapters.kafka.reader import TopicReader
 from penstock.cli.audit import app
 from penstock.config.load import load
 from penstock.jobs.in_process import carry, carry_link
 from penstock.wiring.files import objects_record
-from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_topic_log
+from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_topic_log, settled_end
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,6 +96,24 @@ def audit(chain: Chain) -> Mapping[str, Mapping[str, str]]:
 
 def write_files(file: str) -> None:
     carry_link(load(Path(file)), OBJECTS_LINK, 1)
+
+
+def test_a_new_target_begins_behind_messages_whose_transaction_has_no_end_there_yet(kafka: KafkaBroker) -> None:
+    cluster, topic = KafkaCluster(kafka.bootstrap_servers), f"batches-{uuid4().hex}"
+    create_topics(cluster, [topic], {}, partitions=1)
+    producer = Producer({**cluster.client_settings(), "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"message")
+    producer.flush(30)
+    with closing(TopicReader(cluster)) as log, ThreadPoolExecutor(1) as pool:
+        committed = log.ends([(topic, 0)])[topic, 0]
+        end = pool.submit(settled_end, log, topic)
+        with pytest.raises(TimeoutError):
+            end.result(0.5)
+        producer.commit_transaction(30)
+
+        assert (committed, end.result(30)) == (0, 2)
 
 
 @pytest.mark.nightly

@@ -12,13 +12,14 @@ from structlog.testing import capture_logs
 from tests.unit.wiring.trimmed_world import CREATE, DROP, JOINED, RENAME, SCHEMA, TRUNCATE, Tail, World
 
 from penstock.config.load import load
-from penstock.core.errors import FencedError, PositionError, UnavailableError
+from penstock.core.errors import FencedError, PositionError, SinkError, UnavailableError
 from penstock.core.tables import TableId
 from penstock.jobs.link import MessageWork
 from penstock.jobs.message_following import follow_messages, read_messages
 from penstock.links.warehouse.set_aside import UNFILLED
 from penstock.wiring.files import batch_reader, sweep_files
 from penstock.wiring.fills import deleted_topics
+from penstock.wiring.restored_files import open_restoring_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -249,6 +250,20 @@ def test_what_was_passed_on_ahead_of_others_was_read_too(world: World) -> None:
     record = replace(world.publisher.record, schemas_offset=0, passed=(2, 4))
 
     assert record.told_to == 5
+
+
+def test_a_file_that_is_gone_is_looked_for_in_the_messages_that_there_are(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.wiring.restored_files.open_topic_log", lambda _: world.log)
+    monkeypatch.setattr("penstock.wiring.restored_files.open_registry", lambda _: world.log)
+    world.pass_on(())
+    world.sweep(world.end, world.end)
+
+    with pytest.raises(SinkError) as caught:
+        open_restoring_store(world.spec).get("nobody's")
+
+    assert "nor can it be written again" not in caught.value.message
 
 
 def test_a_table_that_waits_before_the_topics_beginning_has_what_there_is_read(world: World) -> None:
