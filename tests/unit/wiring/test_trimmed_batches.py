@@ -31,11 +31,14 @@ if TYPE_CHECKING:
 _FILE = """
 pipeline: p
 home: ./home
-sources: [{name: s, kind: mysql, host: h, user: u, password_env: P, tables: [shop.*]}]
-sinks: [{name: a, kind: duckdb, path: a.duckdb}]
-links: [{from: s, to: a}]
+sources:
+- {name: s, kind: mysql, host: h, user: u, password_env: P, tables: [shop.*]}
+- {name: t, kind: mysql, host: h2, user: u, password_env: P, tables: [shop.*]}
+sinks: [{name: a, kind: duckdb, path: a.duckdb}, {name: b, kind: duckdb, path: b.duckdb}]
+links: [{from: s, to: a}, {from: t, to: b}]
 """
 NAMES = ("orders", "users", "log", "letters")
+OTHERS = ("t_orders", "t_users")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,9 @@ class Step:
     """Statements that captures tell, then a round of the S3 spolt, then a sweep.
 
     A statement is (kind, tables, whether the first of them has a key): RENAME gives the rows of the last table to
-    the first, and with two more names swaps both. `behind` are tables that are not read to their ends; others get
-    a file of their rows. Everything but the last `kept` messages is old and loaded.
+    the first, and with two more names swaps both. Tables of another source have other names. `behind` are tables
+    that are not read to their ends; others get a file of their rows. Everything but the last `kept` messages is old
+    and loaded.
     """
 
     statements: Sequence[tuple[SchemaChangeKind, tuple[str, str], bool]]
@@ -53,7 +57,9 @@ class Step:
 
 
 names = st.sampled_from(NAMES)
-pairs = st.lists(names, min_size=2, max_size=2, unique=True).map(tuple)
+pairs = st.sampled_from([NAMES, NAMES, OTHERS]).flatmap(
+    lambda of_source: st.lists(st.sampled_from(of_source), min_size=2, max_size=2, unique=True).map(tuple)
+)
 kinds = st.sampled_from([CREATE, DROP, RENAME, RENAME, SCHEMA, TRUNCATE])
 histories = st.lists(
     st.builds(
@@ -116,7 +122,7 @@ def test_what_a_new_target_learns_is_what_all_messages_say(
 
     for number, step in enumerate(history):
         for kind, tables, has_key in step.statements:
-            world.tell(kind, tables, has_key=has_key)
+            world.tell(kind, tables, has_key=has_key, source=tables[0][0] if tables[0] in OTHERS else "s")
         if has_join and number == len(history) // 2:
             world.tell(CREATE, (JOINED, JOINED), has_key=True, source=JOINED)
         older = world.fills()

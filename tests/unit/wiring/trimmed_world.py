@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tests.unit.links.conftest import MemoryPublisher, MemoryTopics
@@ -143,6 +143,10 @@ class World:
         key = 1 if topic.endswith("True") else None
         place = (1, self.order, 0)
         change = SchemaChange(source, TableId.parse(table), topic, "", key, 2, 1, place, kind, moves=tuple(moves))
+        if kind is SCHEMA:
+            # A snapshot for one link; each third begins, each third ends for it.
+            links = ("", "s-to-a", ""), ("", "", "s-to-a")
+            change = replace(change, begins_for=links[0][self.order % 3], ends_for=links[1][self.order % 3])
         self.told.append(change.to_json())
 
     def pass_on(self, behind: Collection[str]) -> None:
@@ -156,7 +160,7 @@ class World:
 
     def _write(self, table: str, topic: str, *, is_behind: bool) -> RangeWritten:
         start = self.publisher.record.places.get((topic, 0), (0, 0))[0]
-        source = JOINED if topic.startswith(JOINED) else "s"
+        source = topic.partition(".")[0]
         asked = TopicRange(source, table, topic, 0, start, start, start + 1, (), not is_behind)
         place = (1, self.order, 0)
         batch = Batch(
