@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
+    from penstock.core.batches import BatchMessages
     from penstock.core.tables import TableId
     from penstock.ports.warehouse import Value
 
@@ -77,16 +77,21 @@ class Link:
     files_from: int = 3
     batches_from: int = 0
     start: int = 0
+    unread_from: int | None = None
     loader: WarehouseLoader | None = None
 
     def open(self) -> None:
         """Start, and load what there is."""
         state = open_state(f"sqlite:///{self.folder / 'state.db'}", "shop")
-        read = partial(read_list, self.topic)
         wanted = lambda _, table: table in IDS  # noqa: E731 - as short as it can be
-        self.loader = WarehouseLoader("link", self.place.open(), MemoryRegistry(), state, wanted, read)
+        self.loader = WarehouseLoader("link", self.place.open(), MemoryRegistry(), state, wanted, self._read)
         self.start = self.loader.start(Kept(self.files_from, self.batches_from), None, self.fills)
         self.loader.load(self.topic[self.start :])
+
+    def _read(self, start: int, end: int) -> Iterator[BatchMessages]:
+        if start == self.unread_from:
+            _is_away()
+        return read_list(self.topic, start, end)
 
     def close(self) -> None:
         if self.loader is not None:
@@ -316,6 +321,28 @@ def test_what_a_table_meets_while_it_waits_counts_when_it_is_found_to_be_a_part(
 
     assert link.waiting() == left
     assert rows is None or link.rows() == rows
+
+
+def test_a_part_whose_other_name_could_not_be_read_of_is_found_again(link: Link) -> None:
+    link.files_from = 0
+    link.open()
+    assert link.loader is not None
+    link.loader.pause_table(NEW)
+    link.load(replace(told(SHADOW, 2), kind=SchemaChangeKind.DROP))
+    link.load(rows_of(link.place, NEW, 1, 3, ("c", "b", 2)), replace(told(NEW, 4), ends_for="link"))
+    move = Move(str(NEW), str(SHADOW), IDS[SHADOW])
+    link.load(replace(told(SHADOW, 5), kind=SchemaChangeKind.RENAME, moves=(move,)))
+    ended_at, link.unread_from = len(link.topic) - 2, len(link.topic) - 1
+
+    link.loader.release_table(NEW)
+    with pytest.raises(UnavailableError):
+        link.load()
+    found = link.waiting()
+    link.unread_from = None
+    link.close()
+    link.open()
+
+    assert (found, link.waiting()) == ({NEW: ended_at, SHADOW: ended_at + 1}, {SHADOW: UNFILLED})
 
 
 def test_without_snapshots_a_new_target_begins_nowhere(link: Link) -> None:

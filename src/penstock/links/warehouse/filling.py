@@ -77,7 +77,10 @@ class Filling:
         self._told: dict[TableId, Lack | None] = {}
         self._look_at = 0.0
         self.late: dict[TableId, int] = {}
-        """Where tables that were read again, behind the others, were found to be a part."""
+        """Where tables that were read again, behind the others, were found to be a part.
+
+        They wait there until they have followed what others are past: whoever starts before that finds them again.
+        """
 
     def begin(self, sink: Sink, kept: Kept) -> None:
         """Let a new target begin where files and messages are there; of others require that files are.

@@ -275,7 +275,7 @@ class WarehouseLoader:
 
     def _finish(self, loaded: Mapping[str, tuple[int, int]]) -> None:
         """Let the target remember how far it is, and count what was loaded."""
-        waiting = self._aside.offsets()
+        waiting = {**self._aside.offsets(), **self._filling.late}
         self._sink.finish(self._next, None if waiting == self._remembered else waiting, self._anew)
         self._remembered = waiting
         self._anew = set()
