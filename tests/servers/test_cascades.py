@@ -288,13 +288,13 @@ def random_statement(random: Random) -> str:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("started", "seed", "rounds"),
     [
-        ("mariadb", 1, 3),
-        *(pytest.param("mariadb", seed, 20, marks=pytest.mark.nightly) for seed in range(2, 6)),
-        pytest.param("mysql_server", 6, 10, marks=pytest.mark.nightly),
-        pytest.param("innodb_mysql", 7, 10, marks=pytest.mark.nightly),
+        *(("mariadb", seed, 20) for seed in range(2, 6)),
+        ("mysql_server", 6, 10),
+        ("innodb_mysql", 7, 10),
     ],
     indirect=["started"],
 )

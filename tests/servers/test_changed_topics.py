@@ -130,8 +130,8 @@ def test_kafka_that_is_older_than_the_state_database_is_not_written_to(case: Cap
     ("damage", "words"),
     [
         (lambda _: b"hello", "does not begin with a schema id"),
-        (lambda value: b"\0\x7f\xff\xff\xff" + value[5:], "2147483647"),
-        (lambda value: value + b"x", "bytes"),
+        pytest.param(lambda value: b"\0\x7f\xff\xff\xff" + value[5:], "2147483647", marks=pytest.mark.nightly),
+        pytest.param(lambda value: value + b"x", "bytes", marks=pytest.mark.nightly),
         (lambda value: value.replace(b"\x04db", b"\x04no", 1), "it is of source 'no', not of 'db'"),
         (lambda value: value, "is before that of the message ahead of it"),
     ],

@@ -167,6 +167,7 @@ def test_status_says_how_far_a_copy_is(case: CaptureCase) -> None:
     }
 
 
+@pytest.mark.nightly
 def test_a_binlog_that_goes_away_while_tables_are_copied_is_warned_of(case: CaptureCase) -> None:
     record, source = break_off(case), case.spec.sources[0]
     case.write("FLUSH BINARY LOGS")

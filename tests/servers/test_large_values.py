@@ -128,6 +128,7 @@ def test_a_change_that_is_too_large_stops_its_table_and_what_the_hint_says_bring
     ]
 
 
+@pytest.mark.nightly
 def test_a_row_that_is_too_large_stops_its_table_in_an_initial_snapshot(chain: Chain) -> None:
     insert_large(chain, 2)
     admin = AdminClient(kafka_cluster(chain.spec).client_settings())

@@ -130,6 +130,7 @@ def test_a_transaction_that_is_published_in_pieces_is_whole_though_killed_betwee
     assert warehouse == source
 
 
+@pytest.mark.nightly
 def test_the_server_keeps_no_log_that_is_published(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres(_TABLE)
     chain.carry()

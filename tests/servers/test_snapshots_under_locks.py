@@ -138,6 +138,7 @@ def test_a_full_lock_that_is_paused_lets_go_and_begins_again(chain: Chain) -> No
     assert sorted(chain.query("SELECT n FROM {schema}.keyless")) == [(1,), (2,), (3,), (4,)]
 
 
+@pytest.mark.nightly
 def test_what_a_lock_lacks_is_said_and_live_changes_go_on(chain: Chain, mariadb: MariadbServer) -> None:
     chain.write("CREATE TABLE first (id INT PRIMARY KEY, n INT)", "CREATE TABLE keyless (n INT)")
     chain.write("CREATE USER IF NOT EXISTS 'reader'@'%' IDENTIFIED BY 'reader'", "GRANT SELECT ON *.* TO 'reader'@'%'")

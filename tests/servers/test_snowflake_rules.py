@@ -49,6 +49,7 @@ def audit(landed: Landed) -> TableFindings:
     return found
 
 
+@pytest.mark.nightly
 def test_a_public_table_has_the_rows_that_are_wanted_converted_and_follows_when_that_is_changed(landed: Landed) -> None:
     chain = landed.chain
     begin(landed, "(1, 'a', 'one'), (2, 'test', 'two'), (3, NULL, 'three'), (4, 'b', NULL)")

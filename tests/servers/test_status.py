@@ -228,6 +228,7 @@ def test_binlogs_that_go_away_are_warned_of_in_time_and_told_when_they_are_gone(
     assert purged["healthy"] is False
 
 
+@pytest.mark.nightly
 def test_a_log_that_only_rotated_holds_nothing_that_waits(chain: Chain) -> None:
     chain.mirror("stopped")
     chain.write("FLUSH BINARY LOGS")

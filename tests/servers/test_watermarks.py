@@ -279,6 +279,7 @@ def test_how_a_pipeline_publishes_is_not_changed(case: Case, tmp_path: Path) -> 
         WatermarkPublisher(case.cluster, other, LINK, checkpoints, Saving(is_repeatable=True))
 
 
+@pytest.mark.nightly
 def test_what_a_broken_first_publication_left_is_counted_until_another_is_whole(case: Case) -> None:
     left = 0
     for _ in range(2):

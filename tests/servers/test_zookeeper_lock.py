@@ -342,6 +342,7 @@ def test_whatever_ends_a_run_after_its_lock_was_lost_the_lock_is_the_reason(
     assert ZookeeperLock(place, fresh_name).holder() == ""
 
 
+@pytest.mark.nightly
 def test_an_instance_that_stands_by_tells_when_nobody_can_be_asked_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

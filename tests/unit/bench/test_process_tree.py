@@ -53,6 +53,7 @@ def test_a_tree_has_the_time_of_a_living_child_and_of_one_that_has_ended() -> No
     assert 0.65 < used < 5.0
 
 
+@pytest.mark.nightly
 def test_a_process_beside_the_tree_is_not_in_it() -> None:
     with _running(_LIVING) as tree, _running(_WORK.format(seconds=2) + _LIVING):
         looked_at = ProcessTree(tree.pid)

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 _LOOK = """
 import sys
 import pyarrow as pa
@@ -30,5 +32,6 @@ def test_a_process_that_is_told_so_has_no_pandas_until_somebody_imports_it() -> 
     assert _look({"PENSTOCK_WITHOUT_PANDAS": "1"}) == ["False", "1"]
 
 
+@pytest.mark.nightly
 def test_user_code_finds_pandas_imported() -> None:
     assert _look({}) == ["True", "1"]
