@@ -316,6 +316,7 @@ def test_without_gtids_a_log_that_was_reset_and_grew_to_the_same_place_is_notice
     assert "the log was reset" in caught.value.hint
 
 
+@pytest.mark.nightly
 def test_a_restart_of_the_server_does_not_make_its_old_files_others(
     source: Source, start: Callable[[], Source]
 ) -> None:

@@ -132,6 +132,7 @@ def test_a_whole_copy_says_how_many_rows_it_had(case: CaptureCase) -> None:
     }
 
 
+@pytest.mark.nightly
 def test_nobody_goes_on_from_a_part_of_a_copy(case: CaptureCase) -> None:
     break_off(case)
 

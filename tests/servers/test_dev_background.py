@@ -83,6 +83,7 @@ def test_a_killed_supervisor_takes_its_server_along_and_up_starts_it_again(home:
     assert _facts("up", home, service)["port"] == facts["port"]
 
 
+@pytest.mark.nightly
 def test_a_server_that_ends_by_itself_is_no_longer_listed(home: Path) -> None:
     facts = _facts("up", home)
 

@@ -101,6 +101,7 @@ def test_without_a_mirror_mysql_ends_up_with_exit_code_2(tmp_path: Path) -> None
     assert _NOWHERE in up.stderr
 
 
+@pytest.mark.nightly
 def test_the_tracker_of_a_mysql_source_is_a_mysql(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mysql_server: OracleMysql
 ) -> None:

@@ -234,6 +234,7 @@ def test_a_thousand_files_are_one_load(place: Place) -> None:
     assert rows_in(sink, "SELECT count(*), sum(qty) FROM shop.orders") == [(3000, 3 * sum(range(1000)))]
 
 
+@pytest.mark.nightly
 @on_targets("duckdb", "postgres")
 def test_sources_that_share_a_target_take_turns(place: Place) -> None:
     if place.defines_ahead:

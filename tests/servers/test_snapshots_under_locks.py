@@ -169,6 +169,7 @@ def test_what_a_lock_lacks_is_said_and_live_changes_go_on(chain: Chain, mariadb:
     assert chain.query("SELECT id FROM {schema}.first") == [(1,)]
 
 
+@pytest.mark.nightly
 def test_a_copy_that_the_server_does_not_log_ends_the_snapshot(chain: Chain) -> None:
     """Its rows would be taken for published, and the table for whole."""
     chain.write("CREATE TABLE first (id INT PRIMARY KEY, n INT)", "INSERT INTO first VALUES (1, 1)")

@@ -108,6 +108,7 @@ def test_rows_are_carried_without_it_and_a_statement_waits_for_it(chain: Chain, 
     ]
 
 
+@pytest.mark.nightly
 def test_counts_wait_until_it_is_back(chain: Chain, database: Database) -> None:
     with closing(open_pipeline_state(chain.spec)) as state:
         counts = CarriedRows("x", state)

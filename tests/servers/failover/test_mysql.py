@@ -11,7 +11,6 @@ import pytest
 from tests.servers.failover.load import assert_carried_once, create_tables
 from tests.servers.failover.pair import copy_server, run, value, wait_for
 from tests.servers.failover.test_replica_lag import said
-from tests.servers.kinds import first
 from tests.servers.source_log import address, connected
 
 from penstock.adapters.mysql.connection import connect
@@ -57,7 +56,8 @@ def work(server: OracleMysql, worker: int, count: int) -> None:
             cursor.execute("COMMIT")
 
 
-@pytest.mark.parametrize("way", first(1, "gtid", "heartbeat"))
+@pytest.mark.nightly
+@pytest.mark.parametrize("way", ["gtid", "heartbeat"])
 def test_a_mysql_master_is_followed_by_its_replica(
     way: Way,
     tmp_path: Path,
