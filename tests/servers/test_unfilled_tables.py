@@ -135,6 +135,17 @@ def begins(order: int, link: str = "link", table: TableId = NEW) -> Batch:
     return replace(told(table, order), begins_for=link)
 
 
+def pause_a_part(link: Link) -> WarehouseLoader:
+    """Let a table wait before it is found to be a part, and the others go on."""
+    link.files_from = 0
+    link.open()
+    assert link.loader is not None
+    link.loader.pause_table(NEW)
+    link.load(replace(told(SHADOW, 2), kind=SchemaChangeKind.DROP))
+    link.load(rows_of(link.place, NEW, 1, 3, ("c", "b", 2)), replace(told(NEW, 4), ends_for="link"))
+    return link.loader
+
+
 def test_a_new_target_begins_at_the_end_and_a_table_with_the_event_for_its_link(link: Link) -> None:
     link.open()
     at_first = link.waiting()
@@ -300,12 +311,7 @@ def _is_away(*_: object, **__: object) -> None:
 def test_what_a_table_meets_while_it_waits_counts_when_it_is_found_to_be_a_part(
     kind: SchemaChangeKind, left: dict[TableId, int], rows: list[tuple[Value, ...]] | None, link: Link
 ) -> None:
-    link.files_from = 0
-    link.open()
-    assert link.loader is not None
-    link.loader.pause_table(NEW)
-    link.load(replace(told(SHADOW, 2), kind=SchemaChangeKind.DROP))
-    link.load(rows_of(link.place, NEW, 1, 3, ("c", "b", 2)), replace(told(NEW, 4), ends_for="link"))
+    loader = pause_a_part(link)
     move = Move(str(NEW), str(SHADOW), IDS[SHADOW])
     met = {
         SchemaChangeKind.SCHEMA: begins(5),
@@ -316,7 +322,7 @@ def test_what_a_table_meets_while_it_waits_counts_when_it_is_found_to_be_a_part(
     if rows:
         link.load(rows_of(link.place, NEW, 2, 6, ("r", "c", 3)))
 
-    link.loader.release_table(NEW)
+    loader.release_table(NEW)
     link.load()
 
     assert link.waiting() == left
@@ -324,17 +330,12 @@ def test_what_a_table_meets_while_it_waits_counts_when_it_is_found_to_be_a_part(
 
 
 def test_a_part_whose_other_name_could_not_be_read_of_is_found_again(link: Link) -> None:
-    link.files_from = 0
-    link.open()
-    assert link.loader is not None
-    link.loader.pause_table(NEW)
-    link.load(replace(told(SHADOW, 2), kind=SchemaChangeKind.DROP))
-    link.load(rows_of(link.place, NEW, 1, 3, ("c", "b", 2)), replace(told(NEW, 4), ends_for="link"))
+    loader = pause_a_part(link)
     move = Move(str(NEW), str(SHADOW), IDS[SHADOW])
     link.load(replace(told(SHADOW, 5), kind=SchemaChangeKind.RENAME, moves=(move,)))
     ended_at, link.unread_from = len(link.topic) - 2, len(link.topic) - 1
 
-    link.loader.release_table(NEW)
+    loader.release_table(NEW)
     with pytest.raises(UnavailableError):
         link.load()
     found = link.waiting()
