@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.batches import Batch
 from penstock.core.publication import CaptureRecord
 from penstock.links.objects.record import ObjectsRecord
+from penstock.wiring.batch_messages import read_objects_record
 from penstock.wiring.open import OBJECTS_LINK, batch_topic, committed_end, committed_position, open_topic_log
 from penstock.wiring.table_topics import TableTopics
 
@@ -74,18 +75,15 @@ class LinkProgress:
         return not found.is_snapshotting and found.position.order >= position.order
 
     def _is_in_files(self, ends: Mapping[tuple[str, int], int]) -> bool:
-        found = self._record()
+        found = read_objects_record(self._spec, self._log)
         # What is not read into files is waited for by nobody: its table is told as stopped.
         read = {place for places in self._announced.by_table(found).values() for place in places}
         return all(found.places.get(place, (0, 0))[1] >= end for place, end in ends.items() if place in read)
 
-    def _record(self) -> ObjectsRecord:
-        return ObjectsRecord.of(committed_position(self._spec, self._log, OBJECTS_LINK))
-
     def _is_loaded(self, end: int) -> bool:
         """Whether nothing of the link lies before `end` that the target has not: other sources' batches may."""
         loaded_to = self._loaded_to()
-        if loaded_to < self._record().batches_from:
+        if loaded_to < read_objects_record(self._spec, self._log).batches_from:
             # A target that has not begun: what it will have begins behind that.
             return False
         for messages in self._log.read(batch_topic(self._spec), 0, loaded_to, end):

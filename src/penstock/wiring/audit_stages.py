@@ -23,13 +23,12 @@ from penstock.links.audit.table_changes import TableChanges
 from penstock.links.audit.told_table import ToldTables
 from penstock.links.audit.topic_stage import TopicStage
 from penstock.links.large_messages import WholeLog
-from penstock.links.objects.record import ObjectsRecord
 from penstock.wiring.audit_landing import LandingStage, landing_stage
+from penstock.wiring.batch_messages import read_objects_record
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
     committed_end,
-    committed_position,
     failovers_topic,
     open_large_store,
     open_object_store,
@@ -111,7 +110,7 @@ class StageAudits:
     def _limits(self) -> tuple[int, int, int]:
         """Where the batch topic begins, before where files are deleted, and up to where it counts."""
         spec = self._opened.spec
-        record = ObjectsRecord.of(committed_position(spec, self._log, OBJECTS_LINK))
+        record = read_objects_record(spec, self._log)
         end = committed_end(spec, self._log, OBJECTS_LINK, batch_topic(spec))
         return record.batches_from, record.files_from, end
 

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from penstock.core.batches import BatchMessages
 
 
+def read_objects_record(spec: PipelineSpec, log: TopicReader) -> ObjectsRecord:
+    """The newest record of the link that writes files, which says what of them and of their messages may be gone."""
+    return ObjectsRecord.of(committed_position(spec, log, OBJECTS_LINK))
+
+
 @contextmanager
 def reading_batches(spec: PipelineSpec, log: TopicReader, start: int) -> Iterator[None]:
     """Explain why the batch topic cannot be read from `start`.
@@ -27,7 +32,7 @@ def reading_batches(spec: PipelineSpec, log: TopicReader, start: int) -> Iterato
     try:
         yield
     except PositionError as error:
-        begin = ObjectsRecord.of(committed_position(spec, log, OBJECTS_LINK)).batches_from
+        begin = read_objects_record(spec, log).batches_from
         if begin <= start:
             raise
         message = f"the batch topic begins at {begin} by now; it was to be read from {start}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,18 +14,15 @@ from penstock.config.sinks import DeltaSinkSpec
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.file_formats import FileFormat
 from penstock.links.objects.closing import BatchClosing
-from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.retention import FileRetention
 from penstock.links.objects.trimming import BatchTrimming
 from penstock.links.objects.write import FileRules
 from penstock.links.warehouse.lake_state import LakeState
 from penstock.links.warehouse.progress import TargetProgress
-from penstock.wiring.batch_messages import read_batch_messages
+from penstock.wiring.batch_messages import read_batch_messages, read_objects_record
 from penstock.wiring.fills import deleted_topics
 from penstock.wiring.open import (
-    OBJECTS_LINK,
     batch_topic,
-    committed_position,
     open_lake_store,
     open_object_store,
     open_topic_log,
@@ -33,12 +30,13 @@ from penstock.wiring.open import (
 from penstock.wiring.warehouses import open_state_database
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import PipelineSpec
     from penstock.core.batches import BatchMessages, ReadBatches
     from penstock.links.objects.publish import BatchPublisher
+    from penstock.links.objects.record import ObjectsRecord
 
 SWEEP_SECONDS = 300.0
 """How often old files are looked for; that means asking every target where it stands."""
@@ -65,10 +63,9 @@ def batch_closing(spec: PipelineSpec) -> BatchClosing:
 
 
 def objects_record(spec: PipelineSpec) -> ObjectsRecord:
-    """The newest record of the link that writes files, which says which of them may be gone."""
+    """The same as `read_objects_record`, for whoever has no log open."""
     with closing(open_topic_log(spec)) as log:
-        record = committed_position(spec, log, OBJECTS_LINK)
-    return ObjectsRecord.of(record)
+        return read_objects_record(spec, log)
 
 
 def sink_offsets(spec: PipelineSpec) -> Mapping[str, int]:
@@ -110,37 +107,33 @@ def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> bool:
     What cannot be asked or deleted now waits for the next time: nothing stops for
     it, except for a newer instance, which raises FencedError.
     """
+    has_more = False
     if spec.files_keep_hours is None:
-        return False
+        return has_more
+    with _until_next_time("old files wait"), closing(open_topic_log(spec)) as log:
+        keep_ms = int(spec.files_keep_hours * 3_600_000)
+        objects, now_ms = open_object_store(spec), time.time_ns() // 1_000_000
+        retention = FileRetention(spec.pipeline, log, batch_topic(spec), objects, keep_ms)
+        offsets, topics = sink_offsets(spec), deleted_topics(spec, log, publisher.record)
+        swept = retention.sweep(publisher, offsets, now_ms, topics)
+        if swept.files:
+            _log.info("old files deleted", files=swept.files, batches_before=publisher.record.files_from)
+        has_more = swept.has_more
+        with _until_next_time("batch messages of deleted files wait"):
+            trimming = BatchTrimming(log, batch_topic(spec), partial(_throw_away, spec, log))
+            has_more |= trimming.trim(publisher, min(offsets.values(), default=0), topics)
+    return has_more
+
+
+@contextmanager
+def _until_next_time(waits: str) -> Iterator[None]:
+    """Leave what cannot be done now, but for a newer instance, and say in the log what `waits`."""
     try:
-        with closing(open_topic_log(spec)) as log:
-            keep_ms = int(spec.files_keep_hours * 3_600_000)
-            objects, now_ms = open_object_store(spec), time.time_ns() // 1_000_000
-            retention = FileRetention(spec.pipeline, log, batch_topic(spec), objects, keep_ms)
-            offsets, topics = sink_offsets(spec), deleted_topics(spec, log, publisher.record)
-            swept = retention.sweep(publisher, offsets, now_ms, topics)
-            if swept.files:
-                _log.info("old files deleted", files=swept.files, batches_before=publisher.record.files_from)
-            return _trim(spec, log, publisher, min(offsets.values(), default=0), topics) or swept.has_more
+        yield
     except FencedError:
         raise
     except PenstockError as error:
-        _log.warning("old files wait", error=error.message, hint=error.hint)
-        return False
-
-
-def _trim(
-    spec: PipelineSpec, log: TopicReader, publisher: BatchPublisher, loaded: int, topics: Collection[str]
-) -> bool:
-    """Throw away messages of files that are deleted, or the next time; return whether there are more."""
-    try:
-        trimming = BatchTrimming(log, batch_topic(spec), partial(_throw_away, spec, log))
-        return trimming.trim(publisher, loaded, topics)
-    except FencedError:
-        raise
-    except PenstockError as error:
-        _log.warning("batch messages of deleted files wait", error=error.message, hint=error.hint)
-        return False
+        _log.warning(waits, error=error.message, hint=error.hint)
 
 
 def _throw_away(spec: PipelineSpec, log: TopicReader, before: int) -> None:

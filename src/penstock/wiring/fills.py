@@ -12,18 +12,16 @@ from penstock.core.errors import UsageError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.core.tables import TableId
-from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.retention import Kept
 from penstock.links.warehouse.filling import Lack
 from penstock.links.warehouse.set_aside import UNFILLED
 from penstock.ports.state import LACKS_ROWS
-from penstock.wiring.batch_messages import read_batch_messages
+from penstock.wiring.batch_messages import read_batch_messages, read_objects_record
 from penstock.wiring.carried_requests import carries
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
     committed_end,
-    committed_position,
     open_snapshot_list,
     open_topic_log,
     settled_end,
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import SchemaChange
+    from penstock.links.objects.record import ObjectsRecord
     from penstock.ports.snapshots import Snapshot
     from penstock.ports.topics import TopicLog
 
@@ -178,8 +177,7 @@ class SnapshotFills:
             return ()
         with closing(open_topic_log(self._spec)) as log:
             self._read(log)
-            record = committed_position(self._spec, log, OBJECTS_LINK)
-            passed = ObjectsRecord.of(record)
+            passed = read_objects_record(self._spec, log)
             end = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
             for offset, batch in self._announced(log, loaded_to, end):
                 if batch.seen_by(self._link.name).kind is SchemaChangeKind.CREATE:

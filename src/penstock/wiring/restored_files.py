@@ -10,13 +10,10 @@ import structlog
 from penstock.core.batches import read_batch
 from penstock.core.errors import PenstockError, SinkError
 from penstock.links.large_messages import WholeLog
-from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.rewrite import render_again
-from penstock.wiring.batch_messages import read_batch_messages
+from penstock.wiring.batch_messages import read_batch_messages, read_objects_record
 from penstock.wiring.open import (
-    OBJECTS_LINK,
     batch_topic,
-    committed_position,
     open_large_store,
     open_object_store,
     open_registry,
@@ -107,6 +104,6 @@ class RestoringStore:
         """The batch whose file `key` is."""
         topic = batch_topic(self._spec)
         end = log.ends([(topic, 0)]).get((topic, 0), 0)
-        start = ObjectsRecord.of(committed_position(self._spec, log, OBJECTS_LINK)).batches_from
+        start = read_objects_record(self._spec, log).batches_from
         batches = (read_batch(*each) for part in read_batch_messages(self._spec, log, start, end) for each in part)
         return next((batch for batch in batches if batch.path == key), None)
