@@ -1,5 +1,6 @@
 """A long stretch of steady writing: whether memory, threads and files stay what they are.
 
+Memory is that which belongs to no file: the rest depends on who else has the same files mapped.
 Files are deleted a tenth of the stretch after they were written, and at the soonest when
 the pipeline looks for old ones (every five minutes): a stretch of less than half an hour
 says little about them.
@@ -86,10 +87,8 @@ def plan_long_figures(seen: Watched, stretch: Stretch) -> Sequence[Figure]:
     """What is shown: how much each measure of the last quarter is of the second one's, and what all of it took."""
     name = f"{_RATE} one-row transactions a second for long, into PostgreSQL and DuckDB"
     told = [_growth(name, measure, unit, seen) for measure, unit in _MEASURES.items()]
-    cores, own = (
-        stretch.cores + stretch.broker_cores,
-        f"{stretch.cores:.3f} ours, {stretch.broker_cores:.3f} the broker's",
-    )
+    cores = stretch.cores + stretch.broker_cores
+    own = f"{stretch.cores:.3f} ours, {stretch.broker_cores:.3f} the broker's"
     return [
         *told,
         Figure(f"{name}: CPU, the broker's too", "cores busy", "less", cores, note=own),
