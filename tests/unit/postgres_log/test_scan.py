@@ -11,6 +11,7 @@ from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
 from penstock.core.positions import WalPosition, parse_lsn
 from penstock.core.postgres.log_items import (
+    STEPS_PER_ROW,
     LogAdvanced,
     PostgresItem,
     RelationSeen,
@@ -75,6 +76,19 @@ def test_a_table_is_described_ahead_of_the_row_that_follows() -> None:
     row = next(item for item in items if isinstance(item, RowLogged))
     assert seen.number == row.number
     assert row.op is Op.CREATE
+
+
+def test_a_truncate_is_behind_the_descriptions_of_all_of_its_tables() -> None:
+    tables = [encoding.relation([("id", encoding.INT4)], oid=16400 + number) for number in range(9)]
+    described = [encoding.encode_relation(table) for table in tables]
+    emptied = encoding.encode_truncate([table.oid for table in tables])
+
+    items = _scan(WalPosition(0), [encoding.encode_begin(200), *described, emptied, encoding.encode_commit(200, 250)])
+
+    seen = [item for item in items if isinstance(item, RelationSeen)]
+    truncated = next(item for item in items if isinstance(item, TablesTruncated))
+    # Each of them may be a statement, one place behind the one before.
+    assert seen[0].number - STEPS_PER_ROW + 1 + len(seen) <= truncated.number
 
 
 def test_a_partition_whose_rows_arrive_as_its_roots_is_not_described() -> None:

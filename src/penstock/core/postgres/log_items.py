@@ -153,7 +153,7 @@ class RelationSeen:
 
 @dataclass(frozen=True, slots=True)
 class TablesTruncated:
-    """Tables that are emptied by what has the number of a row."""
+    """Tables that are emptied by what counts as many rows as there are tables, and has the number of the last."""
 
     relations: tuple[Relation, ...]
     transaction: Transaction

@@ -150,7 +150,9 @@ class PgoutputScanner:
                 for oid in oids:
                     yield from self._seen(oid)
                 relations = tuple(map(self._relation, oids))
-                yield from self._unless_before(TablesTruncated(relations, self._inside(), self._count()))
+                # As many rows as tables: each of them may have been described, and a description has a place, too.
+                number = self._count(len(oids)) + STEPS_PER_ROW * (len(oids) - 1)
+                yield from self._unless_before(TablesTruncated(relations, self._inside(), number))
             case OtherMessage() | TypeNamed():
                 pass
             case _:
