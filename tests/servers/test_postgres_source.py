@@ -130,6 +130,23 @@ def test_a_truncate_empties_a_table_between_the_rows_around_it(make_postgres: Ca
     assert chain.rows("SELECT id FROM public.u") == []
 
 
+def test_a_table_that_is_dropped_ends_and_may_be_made_anew(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY, a int)", "CREATE TABLE u (id int PRIMARY KEY)")
+    chain.file.write_text(chain.file.read_text().replace("to: wh}", "to: wh, dropped_tables: drop}"))
+    chain.write("INSERT INTO t VALUES (1, 1)", "INSERT INTO u VALUES (1)")
+    chain.carry()
+
+    # Its last rows are committed with it, and the source writes nothing behind that.
+    chain.write_together("INSERT INTO t VALUES (2, 2)", "DROP TABLE t")
+    chain.carry()
+    tables = chain.rows("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
+    chain.write("CREATE TABLE t (id int PRIMARY KEY, b text)", "INSERT INTO t VALUES (3, 'b')")
+    chain.carry()
+
+    assert tables == [("u",)]
+    assert chain.rows("SELECT * FROM public.t") == [(3, "b")]
+
+
 @pytest.mark.nightly
 def test_a_table_that_is_made_anew_begins_anew(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY, a int)", "INSERT INTO t VALUES (1, 1)")

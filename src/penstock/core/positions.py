@@ -151,6 +151,11 @@ class BinlogPosition:
         return self
 
     @property
+    def server_timeline(self) -> int:
+        """See WalPosition: servers of binlogs have none."""
+        return 0
+
+    @property
     def is_open(self) -> bool:
         """Whether a transaction began before this place whose fate comes behind it."""
         return bool(self.prepared)

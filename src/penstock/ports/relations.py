@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.core.positions import Position
     from penstock.core.postgres.catalog import CatalogTable
     from penstock.core.postgres.messages import Relation
     from penstock.core.postgres.types import TypeInfo
+
+
+class Gone(NamedTuple):
+    """Numbers that no table has any more: the log has no rows of these behind `high`, which its readers come past."""
+
+    numbers: frozenset[int]
+    high: Position
 
 
 class RelationCatalog(Protocol):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.adapters.postgres.source.audited import AuditedPostgresSource, AwaitedStandby
 from penstock.adapters.postgres.source.catalog import read_tables, read_types
 from penstock.adapters.postgres.source.connection import connected
+from penstock.adapters.postgres.source.gone import find_gone
 from penstock.adapters.postgres.source.identity import read_head, read_identity
 from penstock.adapters.postgres.source.initial_snapshot import open_initial_snapshot
 from penstock.adapters.postgres.source.preflight import require_fit
@@ -42,7 +43,7 @@ from penstock.wiring.postgres_server import log_access, postgres_source, source_
 from penstock.wiring.refreshing import open_refreshers, readers_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import psycopg
 
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from penstock.ports.audited import AuditedSource
     from penstock.ports.initial_snapshot import InitialSnapshot
     from penstock.ports.log import LogReading, LogStream, Stop
+    from penstock.ports.relations import Gone
     from penstock.ports.replay import Replay
     from penstock.ports.snapshots import RowReader
     from penstock.ports.source import LogFile, SourceLog
@@ -177,7 +179,10 @@ class PostgresCapture:
         def returned() -> Sequence[TableId]:
             return readers[0].tables_published_otherwise(carried_now(capture))
 
-        return open_refreshers(spec, capture, readers, added, returned)
+        def gone(numbers: Collection[int]) -> Gone:
+            return find_gone(source_server(spec.source), numbers, capture.server)
+
+        return open_refreshers(spec, capture, readers, added, returned, gone)
 
     def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
         """See CaptureKind."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
 from penstock.core.tables import TableId
+from penstock.links.capture.gone_tables import GoneTables
 from penstock.links.capture.refresher_state import Known
 from penstock.links.capture.refreshers import Refreshers
 from penstock.ports.snapshots import Snapshot
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.config.specs import SourceSpec
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.spec import CaptureSpec
+    from penstock.ports.relations import Gone
     from penstock.ports.snapshots import RowReader, SnapshotList
 
 
@@ -30,11 +33,13 @@ def open_refreshers(
     readers: Sequence[RowReader],
     added: Callable[[], Sequence[TableId]],
     returned: Callable[[], Sequence[TableId]] = tuple,
+    gone: Callable[[Collection[int]], Gone] | None = None,
 ) -> Refreshers | None:
     """Carry the snapshots of a capture that has begun; None where brokers cannot commit them with their progress.
 
     `added` looks for the tables that the source has and the capture was never told of, `returned` for those
-    that changed while the log did not have them.
+    that changed while the log did not have them. `gone` says which numbers no table has any more, for a log
+    that does not tell of that.
     """
     if not spec.pipeline.kafka.transactions:
         return None
@@ -49,7 +54,11 @@ def open_refreshers(
         raise
     started = [(reader, ThreadPoolExecutor(1, "snapshot").submit) for reader in readers]
     known = Known(spec.source.snapshot_tables, spec.source.snapshot_readers)
-    return Refreshers(capture, snapshots, started, known)
+    ended = None
+    if gone is not None:
+        ask_for_new = partial(ask_by_itself, spec.source, capture.stopped, snapshots, added, tuple)
+        ended = GoneTables(capture, gone, ThreadPoolExecutor(1, "catalog").submit, ask_for_new)
+    return Refreshers(capture, snapshots, started, known, ended)
 
 
 def readers_at_once(source: SourceSpec) -> int:

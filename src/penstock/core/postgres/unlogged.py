@@ -74,8 +74,9 @@ def _may_lack(told: TableSchema, now: TableSchema, partitions: Collection[Partit
 def _gone(root: TableId | None) -> str:
     if root is None:
         return (
-            "the source has it no more, or does not show it to the user; DROP TABLE is not in the log, so "
-            "targets keep the rows that it had: drop it there if that is meant"
+            "the source has it no more, or made it UNLOGGED. One that was dropped ends here a minute or two later, or "
+            "when the capture has come so far, where Kafka has transactions; until then, and without, targets keep its "
+            "rows"
         )
     return (
         f"it is a partition of {root} in the source now, which gets its new rows, and not those of before. Type: "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.errors import PenstockError, UsageError
+from penstock.core.errors import PenstockError, TableStoppedError, UsageError
 from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.core.snapshot_copies import COPIES_SCHEMA
 from penstock.links.capture.sendable import as_sendable
@@ -41,7 +41,11 @@ def chunk_messages(
 ) -> list[Messages]:
     """Encode what of a chunk holds at `boundary`. Raises SnapshotError and GivesWayInPartError."""
     catalog = capture.parts.table_catalog
-    encodable, topic = catalog.encodable(table)
+    try:
+        encodable, topic = catalog.encodable(table)
+    except TableStoppedError as error:
+        # It ended since the chunk was asked for.
+        raise SnapshotError(error) from error
     row, now_ms, messages = capture.refresh_row(boundary), time.time_ns() // 1_000_000, []
     for batch in (chunk.rows, chunk.gone):
         if batch is None or not len(batch):

@@ -233,6 +233,16 @@ class OpenCapture:
         """Commit a schema-change event at `position`, in the place of a part of a snapshot."""
         self.refresh(position, schema_change_messages(self.parts.schemas_topic, [schema_change]), {})
 
+    def end(self, position: Position, told: SchemaChange) -> None:
+        """Commit at `position` that a table is gone, as `told` says; of a stopped one nobody but people is told."""
+        name = str(told.table)
+        if name in self.stopped:
+            self.stopped[name] = _gone(name, self.stopped[name])
+            self.advance(position)
+        else:
+            self.tell(position, told)
+            self.parts.table_catalog.announce(told)
+
     def _beginning(self, schema_change: SchemaChange) -> SchemaChange:
         """Say where the topic of a table that begins ends: what comes behind that is of the table as it begins."""
         return replace(schema_change, begins=tuple(self.parts.publisher.ends(schema_change.topic)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.snapshots import CANCELLED, Method, SnapshotProgress, Status, Wanted, Window, require_key
@@ -29,22 +29,13 @@ if TYPE_CHECKING:
     from penstock.core.positions import Position
     from penstock.core.publication import Publication
     from penstock.links.capture.open_capture import OpenCapture
-    from penstock.links.capture.refresher_state import Known, What
+    from penstock.links.capture.refresher_state import Known, Start, What
     from penstock.ports.snapshots import RowReader, Snapshot, SnapshotList
 
 _LOOK_SECONDS = 1.0
 _ATTEMPTS_MAX = 10
 _PAUSE_SECONDS_MAX = 30.0
 _SMALLER = 4
-_Answer = TypeVar("_Answer")
-
-
-class Start(Protocol):
-    """Runs one thing after the other, beside the capture: `submit` of an executor with one thread."""
-
-    def __call__(self, question: Callable[[], _Answer], /) -> Future[_Answer]:
-        """Have `question` asked."""
-        ...
 
 
 class Refresher:
@@ -109,6 +100,11 @@ class Refresher:
         for each in (self._reading, self._locked):
             if each is not None and self._capture.parts.statements.concerns(statement, each.table):
                 each.window.void()
+
+    def saw_end(self, table: TableId) -> None:
+        """Note that a table is gone: what was read of it is of no use."""
+        if self._reading is not None and self._reading.table == table:
+            self._reading.window.void()
 
     def close(self) -> None:
         """Let go of the source, now and behind what is under way there, which may be a lock, and does not count."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from penstock.core.chunk_plan import ChunkPlan
 from penstock.core.errors import UnavailableError
@@ -13,7 +13,7 @@ from penstock.links.capture.running_time import RunningTime
 from penstock.ports.snapshots import ChunkOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from concurrent.futures import Future
 
     from penstock.core.chunk_plan import KeyRange
@@ -23,9 +23,18 @@ if TYPE_CHECKING:
     from penstock.ports.snapshots import Chunk, Definition, Snapshot
 
 What: TypeAlias = "Chunk | Definition"
+_Answer = TypeVar("_Answer")
 # The config may have publications ten seconds apart.
 _NEAR_SECONDS = 12.0
 _CHUNKS_AHEAD = 16
+
+
+class Start(Protocol):
+    """Runs one thing after the other, beside the capture: `submit` of an executor with one thread."""
+
+    def __call__(self, question: Callable[[], _Answer], /) -> Future[_Answer]:
+        """Have `question` asked."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The snapshots of one capture, several tables at once, and the tables that it should ask for by itself."""
+"""What goes on beside one capture: snapshots of several tables, and which tables it asks for or ends by itself."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from penstock.core.positions import Position
     from penstock.core.publication import Publication
     from penstock.core.tables import TableId, TableSchema
+    from penstock.links.capture.gone_tables import GoneTables
     from penstock.links.capture.open_capture import OpenCapture
-    from penstock.links.capture.refresher import Start
-    from penstock.links.capture.refresher_state import Known
+    from penstock.links.capture.refresher_state import Known, Start
     from penstock.ports.snapshots import RowReader, SnapshotList
 
 
@@ -29,18 +29,26 @@ class Refreshers:
         snapshots: SnapshotList,
         readers: Sequence[tuple[RowReader, Start]],
         known: Known,
+        gone: GoneTables | None = None,
     ) -> None:
-        """Serve `capture`: what runs beside it uses the reader that it comes with, and nobody else does."""
+        """Serve `capture`: what runs beside it uses the reader that it comes with, and nobody else does.
+
+        `gone` looks for tables that have ended, where the log does not tell of that.
+        """
         self._list = snapshots
+        self._gone = gone
         self._refreshers = [Refresher(capture, reader, snapshots, start, known) for reader, start in readers]
 
     @property
     def is_busy(self) -> bool:
-        """Whether a snapshot is to go on, or may be."""
-        return any(each.is_busy for each in self._refreshers)
+        """Whether a snapshot is to go on, or may be, or a table to end."""
+        return any(each.is_busy for each in self._refreshers) or (self._gone is not None and self._gone.is_busy)
 
     def step(self, boundary: Position) -> None:
         """Go on as far as nothing has to be waited for. The log is read up to `boundary`, and that published."""
+        for table in () if self._gone is None else self._gone.step(boundary):
+            for each in self._refreshers:
+                each.saw_end(table)
         for each in self._refreshers:
             each.step(boundary)
 

@@ -1,7 +1,8 @@
-"""A table that had stopped, or was not carried so far, goes on: its definition, and what is told of it."""
+"""A table that had stopped, or was not carried so far, goes on, and one that is gone ends: what is told of them."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -87,6 +88,12 @@ def announce_part(capture: OpenCapture, progress: SnapshotProgress, position: Po
     """
     last = capture.parts.table_catalog.schema_change(TableId.parse(progress.table))
     return _at(last, capture, position, ends_for=progress.link) if progress.link and last is not None else None
+
+
+def announce_end(capture: OpenCapture, last: SchemaChange, position: Position) -> SchemaChange:
+    """Return what is to be told at `position` of a table that is gone since it was told of `last`."""
+    kind, now_ms = SchemaChangeKind.DROP, time.time_ns() // 1_000_000
+    return replace(_at(last, capture, position), kind=kind, timestamp_ms=now_ms)
 
 
 def _at(

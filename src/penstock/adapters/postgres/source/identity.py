@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.positions import parse_lsn
+from penstock.core.positions import WalPosition, parse_lsn
 from penstock.core.postgres.log_pages import end_of_records
 
 if TYPE_CHECKING:
@@ -30,6 +30,22 @@ def read_head(connection: psycopg.Connection) -> int:
     """Return the LSN behind everything that is committed now."""
     row = connection.execute("SELECT pg_current_wal_lsn()::text").fetchone()
     return parse_lsn(row[0]) if row else 0
+
+
+def write_mark(connection: psycopg.Connection) -> WalPosition:
+    """Write an empty message into the log, and return a place before its commit, with the server's own timeline.
+
+    It is behind all that was committed before, and the log's readers come past it though nobody else writes.
+    Raises psycopg.Error.
+    """
+    # A synchronous standby that is away holds nobody up.
+    connection.execute("SET synchronous_commit = local")
+    row = connection.execute(
+        "SELECT lsn::text, ('x' || left(pg_walfile_name(lsn), 8))::bit(32)::int"
+        " FROM pg_logical_emit_message(true, 'penstock', '') AS lsn"
+    ).fetchone()
+    lsn, timeline = row or ("0/0", 0)
+    return WalPosition(parse_lsn(lsn), server_timeline=timeline)
 
 
 def read_end_of_seen(connection: psycopg.Connection) -> int:

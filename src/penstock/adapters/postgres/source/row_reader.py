@@ -22,11 +22,11 @@ from penstock.adapters.postgres.source.chunk_queries import (
     slice_statement,
 )
 from penstock.adapters.postgres.source.connection import connect, explain, explained
+from penstock.adapters.postgres.source.identity import write_mark
 from penstock.adapters.postgres.source.initial_snapshot import parse_line
 from penstock.adapters.postgres.source.publication import narrowed, publishes_all, read_published
 from penstock.core.errors import FULL_REFRESH, UnavailableError, UsageError
 from penstock.core.keys import read_key
-from penstock.core.positions import WalPosition, parse_lsn
 from penstock.core.postgres.evolution import CAME_BACK, came_back
 from penstock.core.postgres.log_items import Transaction
 from penstock.core.postgres.relations import table_schema
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from penstock.adapters.postgres.source.chunk_queries import KeyColumn
     from penstock.adapters.postgres.source.publication import Publication, Published
     from penstock.core.changes import RowBatch
-    from penstock.core.positions import Position
+    from penstock.core.positions import Position, WalPosition
     from penstock.core.postgres.types import SpecialValues, TypeInfo
     from penstock.core.snapshots import SnapshotOptions
     from penstock.core.tables import TableId, TableSchema
@@ -55,7 +55,7 @@ _PAUSE_SECONDS: Final = 0.02
 _QUERY_SECONDS: Final = 600
 _BESIDE_COLUMNS: Final = ("published", "partitions", "publication_altered_by", "partition_files")
 """What an earlier release did not ask the catalog for, and is no news of the table's columns."""
-_SESSION: Final = (f"SET statement_timeout = '{_QUERY_SECONDS}s'", "SET synchronous_commit = local")
+_SESSION: Final = f"SET statement_timeout = '{_QUERY_SECONDS}s'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,7 @@ class PostgresRowReader:
     def _connect(self) -> psycopg.Connection:
         connection = connect(self._server)
         try:
-            for statement in _SESSION:
-                connection.execute(statement.encode())
+            connection.execute(_SESSION.encode())
         except BaseException:
             connection.close()
             raise
@@ -235,13 +234,9 @@ class PostgresRowReader:
             time.sleep(_PAUSE_SECONDS)
 
     def _mark(self) -> WalPosition:
-        """Write an empty message into the log, and return a place before its commit.
-
-        It is behind all that the open transaction sees, and the log's readers come past it though nobody else writes.
-        """
+        """Return a place behind all that the open transaction sees."""
         with closing(self._connect()) as connection:
-            row = connection.execute("SELECT pg_logical_emit_message(true, 'penstock', '')::text").fetchone()
-        return WalPosition(parse_lsn(row[0] if row else "0/0"))
+            return write_mark(connection)
 
     def _look_at(self, connection: psycopg.Connection, table: TableId) -> _Found:
         row = connection.execute("SELECT to_regclass(%s)::oid::bigint", (quoted(table),)).fetchone()
