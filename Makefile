@@ -37,6 +37,7 @@ test: setup  ## Run all tests that every change must pass, in some 20 minutes on
 nightly: setup  ## Run the tests that take longer: what is proven on one server or target, on all others as well, and random examples
 	@sh scripts/install_for_tests.sh
 	HYPOTHESIS_PROFILE=nightly $(TESTS) --numprocesses 2 -m "nightly or hypothesis" --timeout 1200 $(ARGS)
+	$(TESTS) --numprocesses 2 -m "" --timeout 1200 --postgres-18 $(wildcard tests/servers/test_*postgres*.py)
 
 unit: setup  ## Run the tests that need no servers
 	$(TESTS) tests/unit tests/fuzz $(ARGS)

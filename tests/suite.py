@@ -56,14 +56,20 @@ _suite = pytest.StashKey[Suite]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the caller state a budget, as `make test` does."""
+    """Let the caller state a budget, as `make test` does, and another PostgreSQL, as `make nightly` does."""
     parser.addoption("--budget-minutes", type=float, default=None, help="fail where the whole run takes longer")
+    parser.addoption("--postgres-18", action="store_true", help="run PostgreSQL 18 in place of the installed one")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begin to count."""
+    from tests.servers.newer_postgres import newer_postgres  # noqa: PLC0415 - few runs want it
+
     config.stash[_suite] = suite = Suite(config.getoption("budget_minutes"))
     config.pluginmanager.register(suite, "penstock-suite")
+    if config.getoption("postgres_18") and not hasattr(config, "workerinput"):
+        # Workers begin with the same PATH.
+        suite.shared.enter_context(newer_postgres())
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,26 +1,22 @@
-"""A primary and a standby of PostgreSQL 17 that synchronizes slots: the primary is killed, the standby promoted."""
+"""A primary and a standby of PostgreSQL 18 that synchronizes slots: the primary is killed, the standby promoted."""
 
 from __future__ import annotations
 
-import os
-import tarfile
-import tempfile
 import time
-import zipfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from tests.servers.copied_postgres import copy_as_standby
+from tests.servers.newer_postgres import newer_postgres
 from tests.servers.postgres_chain import PostgresChain, make_postgres_chain
 
 from penstock.dev.postgres import start_postgres
-from penstock.embedded.jars import JarSet, ensure_jars
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.postgres_server import postgres_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from penstock.core.findings import Finding
     from penstock.dev.postgres import PostgresServer
@@ -38,14 +34,9 @@ _TABLES: Final = (
 
 
 @pytest.fixture
-def newer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """PostgreSQL 17 ahead of all others in PATH, where the user may read it as whom it runs in place of root."""
-    (jar,) = ensure_jars(JarSet.POSTGRES_17)
-    with tempfile.TemporaryDirectory() as home, zipfile.ZipFile(jar) as packed:
-        Path(home).chmod(0o755)
-        with packed.open("postgres-linux-x86_64.txz") as inner, tarfile.open(fileobj=inner, mode="r|xz") as files:
-            files.extractall(home, filter="tar")
-        monkeypatch.setenv("PATH", f"{home}/bin{os.pathsep}{os.environ['PATH']}")
+def newer() -> Iterator[None]:
+    """PostgreSQL 18, where the installed one is older."""
+    with newer_postgres():
         yield
 
 

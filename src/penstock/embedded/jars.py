@@ -45,11 +45,11 @@ class JarSet(enum.Enum):
     DEBEZIUM_JDBC = "debezium-jdbc"
     S3PROXY = "s3proxy"
     FLINK = "flink"
-    POSTGRES_17 = "postgres-17"
+    POSTGRES_18 = "postgres-18"
 
 
 _WHEN_NEEDED = frozenset(
-    {JarSet.DEBEZIUM, JarSet.DEBEZIUM_JDBC, JarSet.FLINK, JarSet.POSTGRES_17, JarSet.S3PROXY, JarSet.SPARK_S3A}
+    {JarSet.DEBEZIUM, JarSet.DEBEZIUM_JDBC, JarSet.FLINK, JarSet.POSTGRES_18, JarSet.S3PROXY, JarSet.SPARK_S3A}
 )
 """Peers that we are measured against, servers of tests, and what few pipelines need.
 
