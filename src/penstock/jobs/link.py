@@ -76,14 +76,13 @@ class PlannedWork:
 
 @dataclass(frozen=True, slots=True)
 class MessageWork:
-    """Messages of a topic's only partition from `start` on, some at a time. `take` gets (offset, value), in order.
+    """Messages of the batch topic from `start` on, some at a time. `take` gets (offset, value), in order.
 
     A run without an end takes some at most every `pace_seconds`, and calls `go_on` before:
     it does what is to be done while no messages come, until the link is closed, and tells
     `failed` what ends it.
     """
 
-    topic: str
     start: int
     take: Callable[[Sequence[tuple[int, bytes]]], None]
     go_on: Callable[[Callable[[BaseException], None]], None]

@@ -240,7 +240,7 @@ class WarehouseLink:
         kept, fills = kept_for(self._pipeline, self._link, record), fills_of(self._pipeline, self._link, record)
         start = loader.start(kept, open_table_control(self._pipeline, self._link), fills)
         pace = self._pipeline.freshness_seconds(self._link)
-        return MessageWork(batch_topic(self._pipeline), start, self._take, loader.keep_trying, pace)
+        return MessageWork(start, self._take, loader.keep_trying, pace)
 
     def close(self) -> None:
         """See `Link`."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.core.topic_fingerprints import require_place
 from penstock.jobs.pacing import Pacing
 from penstock.wiring.batch_messages import read_batch_messages, reading_batches
-from penstock.wiring.open import open_topic_log, open_topic_tail
+from penstock.wiring.open import batch_topic, open_topic_log, open_topic_tail
 
 if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
@@ -29,7 +29,7 @@ _LOOK_SECONDS = 10.0
 
 def read_messages(spec: PipelineSpec, work: MessageWork, until: Until) -> None:
     """Take the messages that are there now, while `until` does not end the link. Raises as `follow_messages`."""
-    place = (work.topic, 0)
+    place = (batch_topic(spec), 0)
     with closing(open_topic_log(spec)) as log:
         end = log.ends([place]).get(place)
         require_place(*place, work.start, end)
@@ -46,7 +46,7 @@ def follow_messages(spec: PipelineSpec, work: MessageWork, following: int, until
     Raises what taking them raises, UnavailableError when the brokers are away, and
     PositionError when the topic is gone or cut short.
     """
-    place = (work.topic, 0)
+    place = (batch_topic(spec), 0)
     with closing(open_topic_log(spec)) as log:
         _require_there(log, place, following)
         with closing(open_topic_tail(spec, {place: following})) as tail:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.batches import Batch
 from penstock.core.publication import CaptureRecord
 from penstock.links.objects.record import ObjectsRecord
-from penstock.wiring.batch_messages import read_objects_record
+from penstock.wiring.batch_messages import read_batch_messages, read_objects_record
 from penstock.wiring.open import OBJECTS_LINK, batch_topic, committed_end, committed_position, open_topic_log
 from penstock.wiring.table_topics import TableTopics
 
@@ -86,7 +86,7 @@ class LinkProgress:
         if loaded_to < read_objects_record(self._spec, self._log).batches_from:
             # A target that has not begun: what it will have begins behind that.
             return False
-        for messages in self._log.read(batch_topic(self._spec), 0, loaded_to, end):
+        for messages in read_batch_messages(self._spec, self._log, loaded_to, end):
             for _, value in messages:
                 batch = Batch.from_json(value)
                 if batch.source == self._link.source and self._link.patterns.matches(batch.table):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from penstock.links.audit.told_table import ToldTables
 from penstock.links.audit.topic_stage import TopicStage
 from penstock.links.large_messages import WholeLog
 from penstock.wiring.audit_landing import LandingStage, landing_stage
-from penstock.wiring.batch_messages import read_objects_record
+from penstock.wiring.batch_messages import read_batch_messages, read_objects_record
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
@@ -105,7 +106,8 @@ class StageAudits:
             spec = self._opened.spec
             log = WholeLog(spec.pipeline, self._log, open_large_store(spec))
             return TopicStage(log, self._log.begins, self._told, changes)
-        return FilesStage(self._log, batch_topic(self._opened.spec), self._objects, changes, self._limits)
+        read = partial(read_batch_messages, self._opened.spec, self._log)
+        return FilesStage(read, self._objects, changes, self._limits)
 
     def _limits(self) -> tuple[int, int, int]:
         """Where the batch topic begins, before where files are deleted, and up to where it counts."""

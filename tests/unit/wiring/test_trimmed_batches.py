@@ -220,7 +220,7 @@ def test_who_reads_what_went_meanwhile_is_to_begin_anew(world: World) -> None:
     world.pass_on(())
     fills, read = world.fills(), batch_reader(world.spec, world.publisher.record.batches_from)
     taken: list[tuple[int, bytes]] = []
-    work = MessageWork(world.batches, 0, taken.extend, lambda _: None)
+    work = MessageWork(0, taken.extend, lambda _: None)
     world.sweep(world.end, world.end)
 
     with pytest.raises(UnavailableError, match="begins at 2 by now; it was to be read from 0"):

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
     from penstock.core.audit.dialects import AuditDialect
     from penstock.core.audit.stage_columns import ArrowColumn
-    from penstock.core.batches import Batch
+    from penstock.core.batches import Batch, ReadBatches
     from penstock.links.audit.table_changes import TableChanges
     from penstock.ports.objects import ObjectStore
-    from penstock.ports.topics import TopicLog
 
 
 class FilesStage:
@@ -30,18 +29,17 @@ class FilesStage:
 
     def __init__(
         self,
-        log: TopicLog,
-        batch_topic: str,
+        read: ReadBatches,
         objects: ObjectStore,
         changes: TableChanges,
         limits: Callable[[], tuple[int, int, int]],
     ) -> None:
         """Read nothing yet.
 
-        `limits` asks where the batch topic begins, before where files are deleted, and up to where the topic counts.
+        `read` reads the batch topic. `limits` asks where that begins, before where files are deleted, and up to where
+        it counts.
         """
-        self._log = log
-        self._topic = batch_topic
+        self._read = read
         self._objects = objects
         self._changes = changes
         self._limits = limits
@@ -71,7 +69,7 @@ class FilesStage:
         if begin > self._next:
             # What the table had before, if it was there, is not known any more.
             self._next, self._changes.is_partial = begin, True
-        for messages in self._log.read(self._topic, 0, self._next, end):
+        for messages in self._read(self._next, end):
             for offset, message in messages:
                 batch = read_batch(offset, message)
                 if (batch.source, batch.table) == (self._changes.source, self._changes.schema.table):
