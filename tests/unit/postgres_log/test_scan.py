@@ -89,6 +89,7 @@ def test_a_truncate_is_behind_the_descriptions_of_all_of_its_tables() -> None:
     truncated = next(item for item in items if isinstance(item, TablesTruncated))
     # Each of them may be a statement, one place behind the one before.
     assert seen[0].number - STEPS_PER_ROW + 1 + len(seen) <= truncated.number
+    assert {item.ahead_of for item in seen} == {truncated.number}
 
 
 def test_a_partition_whose_rows_arrive_as_its_roots_is_not_described() -> None:

@@ -144,11 +144,15 @@ class RowsLogged(_OfOneTable):
 
 @dataclass(frozen=True, slots=True)
 class RelationSeen:
-    """A table's shape, for the rows behind it: those with `number` and higher ones."""
+    """A table's shape, for the rows behind it: those with `number` and higher ones.
+
+    `ahead_of` is the number of what comes next in the log: higher for a TRUNCATE of several tables.
+    """
 
     relation: Relation
     transaction: Transaction
     number: int
+    ahead_of: int
 
 
 @dataclass(frozen=True, slots=True)

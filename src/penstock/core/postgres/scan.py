@@ -147,11 +147,12 @@ class PgoutputScanner:
             case Deleted(oid, old, is_whole):
                 yield from self._row(oid, Op.DELETE, old, None, is_old_whole=is_whole)
             case Truncated(oids):
-                for oid in oids:
-                    yield from self._seen(oid)
-                relations = tuple(map(self._relation, oids))
                 # As many rows as tables: each of them may have been described, and a description has a place, too.
-                number = self._count(len(oids)) + STEPS_PER_ROW * (len(oids) - 1)
+                number = self._number() + STEPS_PER_ROW * (len(oids) - 1)
+                for oid in oids:
+                    yield from self._seen(oid, number)
+                self._count(len(oids))
+                relations = tuple(map(self._relation, oids))
                 yield from self._unless_before(TablesTruncated(relations, self._inside(), number))
             case OtherMessage() | TypeNamed():
                 pass
@@ -161,7 +162,7 @@ class PgoutputScanner:
     def _row(
         self, oid: int, op: Op, old: Cells | None, new: Cells | None, *, is_old_whole: bool = False
     ) -> Iterator[PostgresItem]:
-        yield from self._seen(oid)
+        yield from self._seen(oid, self._number())
         relation = self._relation(oid)
         for cells in (old, new):
             if cells is not None and len(cells) != len(relation.columns):
@@ -173,12 +174,12 @@ class PgoutputScanner:
         row = RowLogged(relation, op, old, is_old_whole, new, self._inside(), number, self._serial, size)
         yield from self._unless_before(row)
 
-    def _seen(self, oid: int) -> Iterator[PostgresItem]:
-        """Say what a table looks like from here on, ahead of its first row."""
+    def _seen(self, oid: int, ahead_of: int) -> Iterator[PostgresItem]:
+        """Say what a table looks like from here on, ahead of its first row or its TRUNCATE, which has that number."""
         relation = self._described.pop(oid, None)
         if relation is not None:
             self._relations[oid] = relation
-            yield RelationSeen(relation, self._inside(), self._number())
+            yield RelationSeen(relation, self._inside(), self._number(), ahead_of)
 
     def _unless_before(self, item: RowLogged | TablesTruncated) -> Iterator[PostgresItem]:
         """Leave out what the first transaction had before the start."""

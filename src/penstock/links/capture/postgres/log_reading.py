@@ -155,9 +155,9 @@ class PostgresReading:
         begin = self._inside(item.transaction, item.number - STEPS_PER_ROW + 1)
         if begin.order < self._reached.order:
             begin = self._reached
-        yield self._statement(
-            (item.relation,), after, begin, replace(begin, rows_from=begin.rows_from + 1), item.transaction
-        )
+        # Never behind what it stands ahead of: a stopped table is described anew by each start within its transaction.
+        rows_from = max(begin.rows_from, min(begin.rows_from + 1, item.ahead_of))
+        yield self._statement((item.relation,), after, begin, replace(begin, rows_from=rows_from), item.transaction)
 
     def _truncated(self, item: TablesTruncated) -> Iterator[LogStep]:
         """Tables that are not carried are left to themselves."""

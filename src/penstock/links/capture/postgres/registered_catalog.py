@@ -77,7 +77,11 @@ class RegisteredCatalog:
         """Return the table that a relation message describes."""
         known = self._announced(TableId(relation.schema, relation.name))
         known = known if known is not None and known.number == relation.oid else None
-        return table_schema(relation, self._relations.table(relation.oid), self.types(relation), known, self._special)
+        found = self._relations.table(relation.oid)
+        if found is None and known is None:
+            # It was renamed, and is gone by now: what it was under its old name is all that is left to know.
+            known = self._with_number(relation.oid)
+        return table_schema(relation, found, self.types(relation), known, self._special)
 
     def emptied(self, table: TableSchema, emptied_by: int) -> TableSchema:
         """Return a table that was announced as it is behind a TRUNCATE of all of it by that transaction."""
