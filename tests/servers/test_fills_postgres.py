@@ -16,7 +16,8 @@ from penstock.dev.postgres import PASSWORD
 from penstock.faults.round import carry_apart
 from penstock.jobs.in_process import carry, carry_link
 from penstock.ports.queries import ReadLimits
-from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_object_store, open_pipeline_state, open_topic_log
+from penstock.wiring.files import objects_record
+from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_pipeline_state, open_topic_log
 from penstock.wiring.sink_kinds.table import sql_kind
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
 
@@ -72,10 +73,11 @@ def rows(chain: PostgresChain, sink: str, table: str) -> list[tuple[object, ...]
 def begun_for(chain: PostgresChain) -> dict[str, str]:
     """The tables that the batch topic lets begin for one link, and for which."""
     place = (batch_topic(chain.spec), 0)
+    first = objects_record(chain.spec).batches_from
     with closing(open_topic_log(chain.spec)) as log:
-        found = [read_batch(*each) for part in log.read(*place, 0, log.ends([place])[place]) for each in part]
-    store = open_object_store(chain.spec)
-    assert any(batch.path and not store.exists(batch.path) for batch in found)
+        found = [read_batch(*each) for part in log.read(*place, first, log.ends([place])[place]) for each in part]
+    # Of files that are gone, so are the messages.
+    assert first
     return {batch.table.name: batch.begins_for for batch in found if batch.begins_for}
 
 
