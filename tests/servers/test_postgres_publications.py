@@ -9,6 +9,7 @@ import pytest
 from tests.servers.postgres_source_case import source_database
 
 from penstock.adapters.postgres.source.publication import read_numbers, read_published
+from penstock.core.errors import UnfitServerError
 from penstock.core.snapshots import SnapshotOptions, Status
 from penstock.core.tables import TableId
 from penstock.wiring.catalog_watch import CatalogWatch
@@ -309,3 +310,26 @@ def test_tables_are_named_when_the_publication_left_out_changes_for_a_while_unti
     source, warehouse = chain.both(_ALL)
     assert warehouse == source
     assert chain.stopped() == {}
+
+
+@pytest.mark.nightly
+def test_a_publication_that_was_missing_for_a_while_is_told_with_what_to_do(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(*_TABLES)
+    chain.carry()
+    name = _publication(chain)
+    chain.write(f"DROP PUBLICATION {name}", "INSERT INTO t VALUES (7, 'unseen')")
+    chain.write(f"CREATE PUBLICATION {name} FOR ALL TABLES WITH (publish_via_partition_root = true)")
+
+    ((version,),) = chain.source_rows("SELECT current_setting('server_version_num')::int")
+    if isinstance(version, int) and version >= 180000:
+        # It sends the log without it. The start sees that the publication is another one, and asks for the rows.
+        chain.carry()
+        chain.carry()
+        assert chain.rows("SELECT id FROM public.t") == [(7,)]
+        return
+    with pytest.raises(UnfitServerError, match=f'publication "{name}" does not exist') as refused:
+        chain.carry()
+
+    assert "it was dropped" in refused.value.hint

@@ -324,22 +324,6 @@ def test_a_publication_that_leaves_out_kinds_of_changes_is_refused(
     assert f"ALTER PUBLICATION {name} SET" in refused.value.hint
 
 
-@pytest.mark.nightly
-def test_a_publication_that_was_missing_for_a_while_is_told_with_what_to_do(
-    make_postgres: Callable[..., PostgresChain],
-) -> None:
-    chain = make_postgres(_TABLE)
-    chain.carry()
-    name = _source(chain).publication_name
-    chain.write(f"DROP PUBLICATION {name}", "INSERT INTO t VALUES (7, 'unseen')")
-    chain.write(f"CREATE PUBLICATION {name} FOR ALL TABLES WITH (publish_via_partition_root = true)")
-
-    with pytest.raises(UnfitServerError, match=f'publication "{name}" does not exist') as refused:
-        chain.carry()
-
-    assert "it was dropped" in refused.value.hint
-
-
 def test_check_says_what_is_missing(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres(
         _TABLE,
