@@ -225,6 +225,21 @@ def test_every_level_is_kept(registry: httpx.Client, level: str, wider: int, nar
     assert registry.get("/config/up?defaultToGlobal=true").json() == {"compatibilityLevel": "BACKWARD"}
 
 
+@pytest.mark.parametrize("level", ["BACKWARD", "FORWARD", "FULL"])
+def test_transitive_levels_count_all_versions_and_others_the_newest(registry: httpx.Client, level: str) -> None:
+    more = {"name": "R", "type": "record", "fields": [*INT["fields"], {"name": "b", "type": "int", "default": 0}]}
+    registry.put("/config", json={"compatibility": "NONE"})
+    for version in (TEXT, INT):
+        assert post(registry, "s", version).status_code == 200
+
+    tried = {}
+    for name in (f"{level}_TRANSITIVE", level):
+        registry.put("/config/s", json={"compatibility": name})
+        tried[name] = post(registry, "s", more).status_code
+
+    assert tried == {f"{level}_TRANSITIVE": 409, level: 200}
+
+
 def test_configs_that_we_would_not_act_on_are_refused(registry: httpx.Client) -> None:
     response = registry.put("/config/s", json={"compatibility": "FULL", "alias": "other"})
 
