@@ -29,7 +29,7 @@ _ODD = """
 CREATE TABLE odd (
     ok boolean, code char(5), PRIMARY KEY (ok, code), note text, price numeric(12,2), free numeric, f real,
     d double precision, raw bytea, at timestamptz, moment timestamp(3), day date, clock time, doc jsonb, who uuid,
-    host inet, span interval, bits bit(5), words text[], mood mood
+    host inet, span interval, bits bit(5), words text[], mood mood, pair pair
 )
 """
 _ARRAYS = {
@@ -79,11 +79,12 @@ _ARRAYS = {
 _ODD_ROWS = (
     """INSERT INTO odd VALUES (true, 'a', 'é|', 1.5, 1e30, 'NaN', 'Infinity', '\\x00ff', '2024-02-29 12:00:00.5+02',
        '2024-02-29 12:00:00.125', '0099-01-01', '24:00:00', '{"a": 1.0}', gen_random_uuid(), '10.0.0.1', '1 mon',
-       B'10101', '{a,NULL}', 'glad')""",
+       B'10101', '{a,NULL}', 'glad', '(1,)')""",
     "INSERT INTO odd (ok, code, note, f, d) VALUES (false, 'a', '', 1.1, -0.1), (false, 'b ', NULL, 0, 1e300)",
 )
 _TABLES = (
     "CREATE TYPE mood AS ENUM ('glad', 'sad')",
+    "CREATE TYPE pair AS (one int, other text)",
     _ODD,
     "CREATE TABLE rows (id int PRIMARY KEY, v text)",
     "CREATE TABLE heirs (more text, PRIMARY KEY (id)) INHERITS (rows)",

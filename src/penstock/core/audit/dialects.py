@@ -190,7 +190,8 @@ POSTGRES_SOURCE: Final = replace(
     POSTGRES,
     texts=MappingProxyType(
         # Not CAST: it cuts the blanks of a CHAR, and shows inet otherwise than it is printed.
-        {**POSTGRES.texts, "text": "CASE WHEN {0} IS NOT NULL THEN CONCAT({0}) END"}
+        # Nor IS NOT NULL: it is false for a row that has a NULL in it.
+        {**POSTGRES.texts, "text": "CASE WHEN {0} IS DISTINCT FROM NULL THEN CONCAT({0}) END"}
     ),
     bytes_length="octet_length(convert_to({0}, 'UTF8'))",
 )
