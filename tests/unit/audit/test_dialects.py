@@ -7,6 +7,7 @@ from decimal import Decimal
 import duckdb
 import pytest
 
+from penstock.core.audit.canonical_text import canonical_text
 from penstock.core.audit.dialects import DUCKDB, MARIADB, POSTGRES, AuditDialect, Kind
 from penstock.core.audit.findings import NotCompared
 from penstock.core.audit.found_tables import FoundColumn, FoundTable, plan_found, printed_columns
@@ -127,6 +128,20 @@ def test_duckdb_writes_the_fewest_digits_that_give_a_double_back_where_it_prints
     assert Decimal(rows[0][0]) == Decimal(digits)
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("0.1234::DECIMAL(4,4)", "0.1234"),
+        ("-0.1234::DECIMAL(4,4)", "-0.1234"),
+        ("0::DECIMAL(38,38)", f"0.{'0' * 38}"),
+        ("-10.50::DECIMAL(5,2)", "-10.50"),
+        ("NULL::DECIMAL(4,4)", None),
+    ],
+)
+def test_duckdb_writes_decimals_with_a_digit_before_the_point_as_others_do(value: str, text: str | None) -> None:
+    assert _written_by_duckdb("decimal", value) == text
+
+
 def test_values_that_a_policy_cut_are_left_out_where_the_source_cannot_tell_which() -> None:
     long, short = TextType(65_535, "utf8mb4"), TextType(16_383, "utf8mb4")
     schema = _schema({"id": ID, "long": long, "short": short, "raw": BytesType(20_000_000, fixed=False)})
@@ -160,6 +175,14 @@ def test_the_hash_of_a_key_is_computed_once_for_a_row_however_many_partitions_ar
 
     _, _, condition = query.partition(" WHERE ")
     assert condition.lower().count("sha2") == 1
+
+
+def _written_by_duckdb(kind: Kind, value: str) -> str | None:
+    with duckdb.connect() as connection:
+        ((text,),) = connection.execute(
+            f"SELECT {canonical_text(DUCKDB, kind, 'v')} FROM (SELECT {value} AS v)"
+        ).fetchall()
+    return None if text is None else str(text)
 
 
 def _side(dialect: AuditDialect, cut: Cut) -> AuditSide:

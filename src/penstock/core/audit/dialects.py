@@ -204,7 +204,8 @@ DUCKDB: Final = AuditDialect(
         {
             "boolean": "CAST(CAST({0} AS INTEGER) AS VARCHAR)",
             "integer": "CAST({0} AS VARCHAR)",
-            "decimal": "CAST({0} AS VARCHAR)",
+            # A DECIMAL(4, 4) alone is printed as `.1234`.
+            "decimal": "regexp_replace(CAST({0} AS VARCHAR), '^(-?)[.]', '\\10.')",
             "text": "CAST({0} AS VARCHAR)",
             "bytes": "lower(hex({0}))",
             "date": "CAST({0} AS VARCHAR)",
