@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from penstock.core.audit.dialects import Kind
     from penstock.core.audit.queries import Signature
     from penstock.dev.postgres import PostgresServer
     from penstock.embedded.mariadb import MariadbServer
@@ -110,6 +111,34 @@ def test_mysql_computes_them_too(
     _check_signatures(place, "mariadb")
 
     place.drop()
+
+
+def test_what_is_infinite_or_before_the_year_1_is_no_null_and_no_other_date(place: AuditPlace) -> None:
+    moments: list[tuple[str, Kind]] = [
+        ("id", "integer"),
+        ("day", "date"),
+        ("moment", "datetime"),
+        ("instant", "timestamp"),
+    ]
+    types = "id INTEGER, day DATE, moment TIMESTAMP, instant TIMESTAMPTZ"
+    place.create({"mariadb": "id INTEGER", "postgres": types, "duckdb": types})
+    infinite = ("NULL", "'infinity'", "'-infinity'")
+    days = {"postgres": "'0044-03-15 BC'", "duckdb": "'0044-03-15 (BC)'"}
+    found: dict[str, list[tuple[str | None, ...]]] = {}
+
+    for target, before in days.items():
+        listed = enumerate((*infinite, "'0044-03-15'", before))
+        rows = ", ".join(f"({number}, {each}, {each}, {each})" for number, each in listed)
+        place.run(target, f"INSERT INTO {{t}} VALUES {rows}")
+        opened = place.database(target)
+        side = place.side(opened.dialect, moments, "integer", "sha256")
+        texts = ", ".join(side.text(column) for column in side.columns[1:])
+        found[target] = [tuple(row) for row in opened.fetch(f"SELECT {texts} FROM {side.rows} ORDER BY id")]
+
+    plain = ("0044-03-15", "0044-03-15 00:00:00.000000", "0044-03-15 00:00:00.000000")
+    assert found["postgres"][:4] == [(None,) * 3, ("infinity",) * 3, ("-infinity",) * 3, plain]
+    assert found["duckdb"][:4] == found["postgres"][:4]
+    assert not any(set(rows[4]) & set(plain) for rows in found.values())
 
 
 def _check_signatures(place: AuditPlace, database: str) -> None:

@@ -142,6 +142,15 @@ def test_duckdb_writes_decimals_with_a_digit_before_the_point_as_others_do(value
     assert _written_by_duckdb("decimal", value) == text
 
 
+@pytest.mark.parametrize("type_", ["date", "datetime", "timestamp"])
+def test_duckdb_writes_what_is_infinite_as_itself_and_null_as_null(type_: Kind) -> None:
+    sql = {"date": "DATE", "datetime": "TIMESTAMP", "timestamp": "TIMESTAMPTZ"}[type_]
+
+    found = [_written_by_duckdb(type_, f"{value}::{sql}") for value in ("'infinity'", "'-infinity'", "NULL")]
+
+    assert found == ["infinity", "-infinity", None]
+
+
 def test_values_that_a_policy_cut_are_left_out_where_the_source_cannot_tell_which() -> None:
     long, short = TextType(65_535, "utf8mb4"), TextType(16_383, "utf8mb4")
     schema = _schema({"id": ID, "long": long, "short": short, "raw": BytesType(20_000_000, fixed=False)})

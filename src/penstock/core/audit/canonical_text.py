@@ -7,7 +7,7 @@
 | FLOAT, DOUBLE | the fewest digits that give the double back, and a power of ten: `-125e1` is -0.125 * 10; or `0` |
 | texts, ENUM, SET, JSON, UUID, INET | themselves, blanks at the end included |
 | bytes, geometries as Extended WKB | hexadecimal digits |
-| DATE, DATETIME, TIMESTAMP | `2024-01-31 12:00:00.000000`, instants in UTC |
+| DATE, DATETIME, TIMESTAMP | `2024-01-31 12:00:00.000000`, instants in UTC; `infinity` |
 | TIME | microseconds |
 
 Two columns are compared where their types in the source and of the target's

@@ -144,6 +144,15 @@ _IF_ONE_DIGIT_LESS = " ".join(
     f"WHEN CAST({less} AS DOUBLE PRECISION) = {_DOUBLE} THEN CAST({less} AS TEXT)" for less in _ONE_DIGIT_LESS
 )
 
+_AS_MOMENT: Final = "YYYY-MM-DD HH24:MI:SS.US"
+
+
+def _dated(value: str, pattern: str) -> str:
+    """What to_char makes of a date; it has NULL for what is infinite, and the year 44 for 44 BC: these as printed."""
+    is_plain = f"isfinite({value}) AND {value} >= '0001-01-01'"
+    return f"CASE WHEN {is_plain} THEN to_char({value}, '{pattern}') ELSE CAST({value} AS TEXT) END"
+
+
 POSTGRES: Final = AuditDialect(
     name="postgres",
     quote='"',
@@ -154,9 +163,9 @@ POSTGRES: Final = AuditDialect(
             "decimal": "CAST({0} AS TEXT)",
             "text": "CAST({0} AS TEXT)",
             "bytes": "encode({0}, 'hex')",
-            "date": "to_char({0}, 'YYYY-MM-DD')",
-            "datetime": "to_char({0}, 'YYYY-MM-DD HH24:MI:SS.US')",
-            "timestamp": "to_char({0} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')",
+            "date": _dated("{0}", "YYYY-MM-DD"),
+            "datetime": _dated("{0}", _AS_MOMENT),
+            "timestamp": _dated("({0} AT TIME ZONE 'UTC')", _AS_MOMENT),
             "time": "CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS TEXT)",
         }
     ),
@@ -210,8 +219,12 @@ DUCKDB: Final = AuditDialect(
             "bytes": "lower(hex({0}))",
             "date": "CAST({0} AS VARCHAR)",
             "datetime": "strftime({0}, '%Y-%m-%d %H:%M:%S.%f')",
-            # An instant's own text would need the extension for time zones.
-            "timestamp": "strftime(make_timestamp(epoch_us({0})), '%Y-%m-%d %H:%M:%S.%f')",
+            # An instant's own text would need the extension for time zones; an infinite one has no microseconds.
+            "timestamp": (
+                "CASE {0} WHEN CAST('infinity' AS TIMESTAMPTZ) THEN 'infinity'"
+                " WHEN CAST('-infinity' AS TIMESTAMPTZ) THEN '-infinity'"
+                " ELSE strftime(make_timestamp(epoch_us({0})), '%Y-%m-%d %H:%M:%S.%f') END"
+            ),
             "time": "CAST(epoch_us({0}) AS VARCHAR)",
         }
     ),
