@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -16,18 +17,21 @@ from penstock.core.audit.findings import row_state, score_of
 from penstock.core.audit.minhash import hashes
 from penstock.core.audit.queries import (
     Within,
+    keys_query,
     minima_query,
     read_minima,
     read_signatures,
     read_sums,
+    rows_query,
     signature_query,
     sums_query,
 )
 from penstock.core.audit.suspects import Suspects, hashes_of, sums_of
+from penstock.core.errors import UnfitServerError
 from penstock.links.audit.compare import Bounds, compare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from penstock.core.audit.dialects import Kind
@@ -139,6 +143,72 @@ def test_what_is_infinite_or_before_the_year_1_is_no_null_and_no_other_date(plac
     assert found["postgres"][:4] == [(None,) * 3, ("infinity",) * 3, ("-infinity",) * 3, plain]
     assert found["duckdb"][:4] == found["postgres"][:4]
     assert not any(set(rows[4]) & set(plain) for rows in found.values())
+
+
+def test_a_value_too_long_for_mariadb_to_hash_is_not_taken_for_null(place: AuditPlace) -> None:
+    _check_too_long(place)
+
+
+@pytest.mark.nightly
+def test_nor_is_one_too_long_for_mysql(
+    tmp_path: Path, fresh_name: str, mysql_server: OracleMysql, postgres: PostgresServer
+) -> None:
+    place = AuditPlace(fresh_name, tmp_path, mysql_server, postgres)
+
+    _check_too_long(place)
+
+    place.drop()
+
+
+def _check_too_long(place: AuditPlace) -> None:
+    columns: list[tuple[str, Kind]] = [("id", "integer"), ("one", "bytes"), ("other", "bytes")]
+    place.create(
+        {"mariadb": "id INTEGER, one LONGBLOB, other LONGBLOB", "postgres": "id INTEGER", "duckdb": "id INTEGER"}
+    )
+    with _packets_of_a_mebibyte(place):
+        audited = place.database("mariadb")
+    side = place.side(audited.dialect, columns, "integer", "sha256")
+    within = Within((0,), 8)
+    queries = [
+        signature_query(side, 8, None),
+        minima_query(side, 8, within, 5),
+        sums_query(side, [("1",), ("2",)]),
+        keys_query(side, [("1",), ("2",)]),
+    ]
+
+    def refusals() -> list[str]:
+        audited.renew()
+        refused = [_refusal(audited.fetch, query) for query in queries]
+        return [*refused, _refusal(audited.fetch_texts, rows_query(side, within, 8))]
+
+    # Of bytes there are two digits each, and a row is hashed as one text.
+    place.run("mariadb", "INSERT INTO {t} VALUES (1, REPEAT('x', 260000), REPEAT('x', 260000)), (2, 'x', NULL)")
+    fits = refusals()
+    place.run("mariadb", "UPDATE {t} SET one = REPEAT('x', 530000), other = NULL WHERE id = 1")
+    one_is_too_long = refusals()
+    place.run("mariadb", "UPDATE {t} SET one = REPEAT('x', 270000), other = one WHERE id = 1")
+    together_too_long = refusals()
+
+    assert fits == [""] * 5
+    assert all("max_allowed_packet (1048576)" in why for why in (*one_is_too_long, *together_too_long))
+
+
+@contextmanager
+def _packets_of_a_mebibyte(place: AuditPlace) -> Iterator[None]:
+    """Sessions that begin now have that limit."""
+    place.run("mariadb", "SET GLOBAL max_allowed_packet = 1048576")
+    try:
+        yield
+    finally:
+        place.run("mariadb", "SET GLOBAL max_allowed_packet = 1073741824")
+
+
+def _refusal(ask: Callable[[str], object], query: str) -> str:
+    try:
+        ask(query)
+    except UnfitServerError as error:
+        return error.message
+    return ""
 
 
 def _check_signatures(place: AuditPlace, database: str) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pymysql.constants import ER
+
 from penstock.adapters.mysql.catalog import read_flavour
-from penstock.adapters.mysql.connection import ask, connect, error_code
+from penstock.adapters.mysql.connection import ask, connect, error_code, server_of
 from penstock.adapters.mysql.printed_rows import read_printed
 from penstock.core.audit.dialects import MARIADB, MYSQL
 from penstock.core.audit.text_tables import table_of_texts
-from penstock.core.errors import PenstockError, UnavailableError
+from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,12 +27,18 @@ if TYPE_CHECKING:
 _QUERY_SECONDS = 3600
 _ENDED_BY_SERVER = frozenset({1317, 1969, 3024})
 """ER_QUERY_INTERRUPTED, ER_STATEMENT_TIMEOUT of MariaDB, ER_QUERY_TIMEOUT of MySQL."""
+_TOO_LONG_HINT = (
+    "raise max_allowed_packet there to more than twice the longest row (its own limit is 1 GiB), "
+    "or leave long columns out with `exclude_columns` of the audit"
+)
 _SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     # No padding of CHAR values, and no other meaning of || and quotes.
     "SET SESSION sql_mode = ''",
     # A row's hash is computed in a subquery: merged into the outer query it would be computed for every sum.
     "SET SESSION optimizer_switch = 'derived_merge=off'",
+    # As many warnings are kept as can be, so that none that matters is missing behind others.
+    "SET SESSION max_error_count = 65535",
 )
 
 
@@ -66,14 +74,17 @@ class AuditedMysql:
         ask(self._connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
-        """See `AuditedDatabase`."""
+        """See `AuditedDatabase`. Raises UnfitServerError where a value is too long for the server to compute with."""
         with _limits_explained():
-            return ask(self._connection, query)
+            found = ask(self._connection, query)
+        self._require_computed()
+        return found
 
     def fetch_texts(self, query: str) -> pa.Table:
-        """See `AuditedDatabase`."""
+        """See `AuditedDatabase`. Raises as `fetch` does."""
         with _limits_explained():
             found = read_printed(self._connection, query)
+        self._require_computed()
         return table_of_texts(found.columns)
 
     def row_bytes(self, table: TableId) -> int:
@@ -89,6 +100,16 @@ class AuditedMysql:
         """See `AuditedDatabase`; the server ends the transaction."""
         if self._connection.open:
             self._connection.close()
+
+    def _require_computed(self) -> None:
+        """Refuse what the last query gave if a text in it was longer than max_allowed_packet: it passed for NULL.
+
+        The server warns of that whatever function it was in, and to ask costs nothing for each row.
+        """
+        for _, code, said in ask(self._connection, "SHOW WARNINGS"):
+            if int(code) == ER.WARN_ALLOWED_PACKET_OVERFLOWED:
+                message = f"{server_of(self._connection)} has rows that are too long for it to hash: {said}"
+                raise UnfitServerError(message, _TOO_LONG_HINT)
 
 
 @contextmanager
