@@ -198,6 +198,29 @@ def test_a_repair_brings_exactly_the_rows_that_were_named_and_a_second_audit_sco
     assert all(table.score == Score(1, 1, 1) for name, table in found.items() if name != "logged")
 
 
+# Nightly: which names are asked for is held by tests of moved states.
+@pytest.mark.nightly
+def test_a_link_with_a_schema_is_audited_and_repaired_by_the_source_s_names(
+    tmp_path: Path, mariadb: MariadbServer, fresh_database: str, chain_parts: tuple[KafkaBroker, str, int]
+) -> None:
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
+    chain.file.write_text(chain.file.read_text().replace("to: wh}", f"to: wh, schema: at_{chain.name}}}"))
+    chain.write("CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO orders SELECT seq FROM seq_1_to_5")
+    chain.start()
+    chain.carry()
+
+    equal = audit(chain)["orders"]
+    corrupt(chain, "UPDATE at_{s}.orders SET id = 6 WHERE id = 5")
+    report = run_audit(chain.spec, AuditSpec(source=chain.source, sink="wh"), lambda _: None)
+    ask_for_repairs(chain.spec, [report])
+    chain.carry()
+
+    assert (equal.state, equal.source_rows, equal.target_rows) == ("equal", 5, 5)
+    (different,) = report.tables
+    assert {row.key: row.state for row in different.rows} == {("5",): "missing", ("6",): "extra"}
+    assert audit(chain)["orders"].state == "equal"
+
+
 def audit(
     chain: Chain, wait_seconds: float = 30.0, where: Mapping[str, str] | None = None
 ) -> Mapping[str, TableFindings]:

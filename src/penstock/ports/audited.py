@@ -1,4 +1,4 @@
-"""A database that an audit reads."""
+"""A database that an audit reads, and what a target says of itself."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.core.audit.dialects import AuditDialect
+    from penstock.core.audit.table_plan import KnownTarget
     from penstock.core.positions import Position
     from penstock.core.tables import TableId, TableSchema
 
@@ -80,4 +81,24 @@ class AuditedSource(AuditedDatabase, Protocol):
 
     def rows_of(self, schema: TableSchema) -> str:
         """What stands behind FROM for those rows of a table that are carried."""
+        ...
+
+
+class AuditedState(Protocol):
+    """What the target of one link says of itself. Tables are called as the source calls them."""
+
+    def batch_offset(self) -> int:
+        """From which offset of the batch topic the target reads on, as is committed now."""
+        ...
+
+    def waiting(self) -> frozenset[TableId]:
+        """Tables that do not go on with the others."""
+        ...
+
+    def table(self, table: TableId) -> KnownTarget | None:
+        """What the target knows of one of its tables, None for none of them. Its schema has the target's own name."""
+        ...
+
+    def living(self) -> list[TableId]:
+        """Every table that is there."""
         ...

@@ -52,8 +52,9 @@ def await_merged(opened: AuditedLink, table: TableId) -> str:
         return ""
     seconds = 2 * opened.wait_seconds
     deadline = time.monotonic() + seconds
-    ((position,),) = opened.target.fetch(last_position_query(kind.zone, table))
-    while position is not None and opened.target.fetch(unmerged_query(kind.zone, table, str(position))):
+    landed = known.schema.table
+    ((position,),) = opened.target.fetch(last_position_query(kind.zone, landed))
+    while position is not None and opened.target.fetch(unmerged_query(kind.zone, landed, str(position))):
         if time.monotonic() > deadline:
             where = f"its task has not merged what landed, in {seconds:g} s"
             more = "give the audit more `wait_seconds` than half the task's schedule"
@@ -140,7 +141,9 @@ class LandingStage:
         if known is None or known.ended:
             return TableFindings(table, "not compared", why="nothing of it has landed")
         whose = (opened.spec.pipeline, opened.link.source)
-        fault = describe_foreign(zone, self._table, opened.target.fetch(foreign_query(zone, self._table, whose)))
+        landed = known.schema.table
+        foreign = opened.target.fetch(foreign_query(zone, landed, whose))
+        fault = describe_foreign(zone.table(landed), self._table, foreign)
         plan = self._plan(known.schema)
         if plan.source is None or plan.target is None:
             found = TableFindings(table, "not compared", not_compared=plan.not_compared, why=plan.refusal)

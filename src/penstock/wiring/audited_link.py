@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from penstock.core.audit.findings import TableFindings
     from penstock.core.audit.queries import RowKey
     from penstock.core.tables import TableId
-    from penstock.links.audit.lake_target import LakeTargetState
     from penstock.links.audit.pace import Pace
-    from penstock.links.audit.target_state import TargetState
-    from penstock.ports.audited import AuditedDatabase, AuditedSource
+    from penstock.ports.audited import AuditedDatabase, AuditedSource, AuditedState
     from penstock.wiring.audit_progress import LinkProgress
 
 _MASKED = "(masked)"
@@ -36,7 +34,7 @@ class AuditedLink:
     link: LinkSpec
     source: AuditedSource
     target: AuditedDatabase
-    state: TargetState | LakeTargetState
+    state: AuditedState
     progress: LinkProgress
     stopped: Mapping[str, str]
     pace: Pace

@@ -16,7 +16,7 @@ from penstock.core.warehouse.target_table import TargetTable
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.pipeline_status import read_status
 from penstock.wiring.sink_kinds.table import sql_kind
-from penstock.wiring.warehouses import load_rules, origin_schema
+from penstock.wiring.warehouses import load_rules, moved_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,7 +90,7 @@ def present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
     found = capture_kind(source).tables(source)
     heartbeat = source.heartbeat.table_id if isinstance(source, MysqlSourceSpec) and source.heartbeat else None
     wanted = (table for table in found if source.patterns.matches(table) and link.patterns.matches(table))
-    origin, schemas = origin_schema(spec, link), [found[table] for table in wanted if table != heartbeat]
-    if origin is None or link.target_schema is None:
+    names, schemas = moved_names(spec, link), [found[table] for table in wanted if table != heartbeat]
+    if names is None:
         return schemas
-    return [replace(each, table=replace(each.table, schema=link.target_schema)) for each in schemas]
+    return [replace(each, table=names.in_target(each.table)) for each in schemas]

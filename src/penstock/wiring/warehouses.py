@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.config.link_tables import one_schema, target_patterns
+from penstock.core.warehouse.moved_names import MovedNames
 from penstock.wiring.restored_files import open_restoring_store
 from penstock.wiring.sink_kinds.table import landing_kind, sql_kind
 
@@ -56,17 +57,20 @@ def open_sinks(spec: PipelineSpec, link: LinkSpec) -> list[Sink]:
 
 def in_its_schema(spec: PipelineSpec, link: LinkSpec, sink: Sink) -> Sink:
     """Return `sink` as `link` sees it, which may have its tables in another schema there."""
-    origin, schema = origin_schema(spec, link), link.target_schema
-    if origin is None or schema is None:
+    names = moved_names(spec, link)
+    if names is None:
         return sink
     from penstock.links.warehouse.moved_tables import MovedTables  # noqa: PLC0415 - drivers are slow to import
 
-    return MovedTables(sink, origin, schema)
+    return MovedTables(sink, names)
 
 
-def origin_schema(spec: PipelineSpec, link: LinkSpec) -> str | None:
-    """The schema of the source whose tables `link` puts into another one; None if it does not."""
-    return one_schema(spec.source(link.source).tables, link.tables) if link.target_schema else None
+def moved_names(spec: PipelineSpec, link: LinkSpec) -> MovedNames | None:
+    """The names that `link` gives the source's tables; None if it leaves them in their schema."""
+    if link.target_schema is None:
+        return None
+    origin = one_schema(spec.source(link.source).tables, link.tables)
+    return None if origin is None else MovedNames(origin, link.target_schema)
 
 
 def load_rules(spec: PipelineSpec, link: LinkSpec) -> LoadRules:
@@ -76,9 +80,9 @@ def load_rules(spec: PipelineSpec, link: LinkSpec) -> LoadRules:
     from penstock.links.transforms import open_column_rules  # noqa: PLC0415 - drivers are slow to import
     from penstock.links.warehouse.load_rules import LoadRules  # noqa: PLC0415
 
-    columns, origin = open_column_rules(link.columns), origin_schema(spec, link)
-    if origin is not None and link.target_schema is not None:
-        rules = [(target_patterns(rule.patterns.patterns, origin, link.target_schema), rule) for rule in columns.rules]
+    columns, names = open_column_rules(link.columns), moved_names(spec, link)
+    if names is not None:
+        rules = [(target_patterns(rule.patterns.patterns, names.origin, names.schema), rule) for rule in columns.rules]
         moved = (replace(rule, patterns=ColumnPatterns(tuple(patterns))) for patterns, rule in rules if patterns)
         columns = ColumnRules(tuple(moved))
     return LoadRules(dropped_tables=link.dropped_tables, deletes=link.deletes, overflow=link.overflow, columns=columns)

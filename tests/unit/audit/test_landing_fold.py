@@ -128,10 +128,10 @@ def test_every_query_is_one_that_snowflake_reads() -> None:
 
 
 def test_messages_of_somebody_else_are_named_and_not_all_of_many() -> None:
-    one = describe_foreign(ZONE, TABLE, [(None, None, None, "2024-02-29 12:00:00")])
-    many = describe_foreign(ZONE, TABLE, [("t", 0, number, "2024") for number in range(21)])
+    one = describe_foreign(ZONE.table(TABLE), TABLE, [(None, None, None, "2024-02-29 12:00:00")])
+    many = describe_foreign(ZONE.table(TABLE), TABLE, [("t", 0, number, "2024") for number in range(21)])
 
     assert 'somebody wrote to "landing"."shop.orders": of no topic, loaded at 2024-02-29 12:00:00' in one
     assert "penstock snapshot FILE shop.orders --full-refresh" in one
     assert "t/0 offset 19, loaded at 2024, and more" in many
-    assert describe_foreign(ZONE, TABLE, []) == ""
+    assert describe_foreign(ZONE.table(TABLE), TABLE, []) == ""

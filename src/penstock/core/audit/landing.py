@@ -80,8 +80,8 @@ def foreign_query(zone: LandingZone, table: TableId, whose: tuple[str, str]) -> 
     )
 
 
-def describe_foreign(zone: LandingZone, table: TableId, found: Sequence[Sequence[object]]) -> str:
-    """Say which messages somebody else wrote, "" for none."""
+def describe_foreign(landing: str, table: TableId, found: Sequence[Sequence[object]]) -> str:
+    """Say which messages somebody else wrote to `landing`, where a `table` of the source lands; "" for none."""
     if not found:
         return ""
     named = [
@@ -90,7 +90,7 @@ def describe_foreign(zone: LandingZone, table: TableId, found: Sequence[Sequence
     ]
     more = ", and more" if len(found) > FOREIGN_MAX else ""
     hint = f"delete them there, then type: penstock snapshot FILE {table} --full-refresh"
-    return f"somebody wrote to {zone.table(table)}: {'; '.join(named)}{more}; {hint}"
+    return f"somebody wrote to {landing}: {'; '.join(named)}{more}; {hint}"
 
 
 def last_position_query(zone: LandingZone, table: TableId) -> str:

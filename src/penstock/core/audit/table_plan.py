@@ -30,8 +30,9 @@ _UNSEEN = "the source has no such column, or does not show it to our user"
 
 @dataclass(frozen=True, slots=True)
 class KnownTarget:
-    """What a target says of its table: `treated` has what the link does to columns, by their names in small letters.
+    """What a target says of its table, which its `schema` names as the target does.
 
+    `treated` has what the link does to columns, by their names in small letters.
     `out_of_range` counts values that became others, as `overflow` says, because the target cannot hold them.
     """
 
@@ -140,7 +141,7 @@ def _sides(
     conditions: tuple[str, str],
 ) -> tuple[AuditSide, AuditSide]:
     mine, theirs = dialects
-    table, cut = schema.table, _cut(schema)
+    cut = _cut(schema)
     columns = {
         column.name: replace(_of_source(column), held=held_value(dialects, column, known.overflow) or AS_IT_IS)
         for column, _ in pairs
@@ -148,7 +149,8 @@ def _sides(
     others = {column.name: _audited(column, other.name) for column, other in pairs}
     living = [f"{theirs.quoted(DELETED_AT.name)} IS NULL"] if known.deletes == "soft" else []
     where = " AND ".join([*living, *([conditions[1]] if conditions[1] else [])])
-    rows = [dialect.quoted(table.schema, table.name) for dialect in dialects]
+    named = ((mine, schema.table), (theirs, known.schema.table))
+    rows = [dialect.quoted(table.schema, table.name) for dialect, table in named]
     keys = [tuple(side[name] for name in schema.key) for side in (columns, others)]
     return (
         AuditSide(mine, rows[0], tuple(columns.values()), keys[0], cut, where=conditions[0]),

@@ -21,7 +21,7 @@ _PAUSE_SECONDS: Final = 0.2
 
 
 class LakeTargetState:
-    """The files of one pipeline and source beside the tables. It answers as `TargetState` does."""
+    """The files of one pipeline and source beside the tables: an `AuditedState`."""
 
     def __init__(self, look: Callable[[TableId], TableFiles | None], lake_state: LakeState, owner: str) -> None:
         """`look` lets the audit's queries read a table, whose commits have numbers of `owner`."""
@@ -30,15 +30,15 @@ class LakeTargetState:
         self._owner = owner
 
     def batch_offset(self) -> int:
-        """From which offset of the batch topic the target reads on, as is committed now."""
+        """See `AuditedState`."""
         return self._lake_state.batch_offset()
 
     def waiting(self) -> frozenset[TableId]:
-        """Tables that do not go on with the others."""
+        """See `AuditedState`."""
         return frozenset(self._lake_state.waiting())
 
     def table(self, table: TableId) -> KnownTarget | None:
-        """What the newest commit of a table says of it, None for none of ours."""
+        """See `AuditedState`: what the newest commit of a table says of it."""
         progress = self._progress(table)
         if progress is None:
             return None
@@ -47,7 +47,7 @@ class LakeTargetState:
         return KnownTarget(state.schema, state.deletes, ended, state.out_of_range, treated)
 
     def living(self) -> list[TableId]:
-        """Every table that is there."""
+        """See `AuditedState`."""
         return self._lake_state.living()
 
     def _progress(self, table: TableId) -> TableProgress | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TargetState:
-    """The state rows of one pipeline and source in a target that keeps them in a schema."""
+    """The state rows of one pipeline and source in a target that keeps them in a schema: an `AuditedState`."""
 
     def __init__(self, database: AuditedDatabase, pipeline: str, source: str, schema: str) -> None:
         """Ask `database`, which the caller renews and closes. Names are of letters, digits, `_` and `-`."""
@@ -26,21 +26,21 @@ class TargetState:
         self._mine = " AND ".join(f"{name} = '{value}'" for name, value in zip(named, (pipeline, source), strict=True))
 
     def batch_offset(self) -> int:
-        """From which offset of the batch topic the target reads on, as is committed now."""
+        """See `AuditedState`."""
         self._database.renew()
         rows = self._select("batches", "next_batch_offset")
         return int(rows[0][0]) if rows else 0
 
     def waiting(self) -> frozenset[TableId]:
-        """Tables that do not go on with the others."""
+        """See `AuditedState`."""
         return frozenset(TableId.parse(str(name)) for (name,) in self._select("waiting", "source_table"))
 
     def table(self, table: TableId) -> KnownTarget | None:
-        """What the target knows of one of its tables, None for none of them."""
+        """See `AuditedState`."""
         return self._tables().get(table)
 
     def living(self) -> list[TableId]:
-        """Every table that is there."""
+        """See `AuditedState`."""
         return [table for table, known in self._tables().items() if not known.ended]
 
     def _tables(self) -> dict[TableId, KnownTarget]:
