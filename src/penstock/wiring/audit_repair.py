@@ -19,19 +19,19 @@ _POLL_SECONDS: Final = 0.5
 
 
 def ask_for_repairs(spec: PipelineSpec, reports: Sequence[AuditReport]) -> Sequence[Snapshot]:
-    """Ask for the rows that `reports` name, each table once. Raises UsageError as `ask_for_snapshots` does.
+    """Ask for the rows that `reports` name, each source's table once. Raises UsageError as `ask_for_snapshots` does.
 
     The source's row, or its deletion, goes the way that every change goes: to all
     of the source's targets, which take it for the newest.
     """
-    keys: dict[str, dict[str, None]] = {}
+    keys: dict[tuple[str, str], dict[str, None]] = {}
     for report in reports:
         for table in report.tables:
             if wanted := dict.fromkeys(table.repair_keys):
-                keys.setdefault(table.table, {}).update(wanted)
+                keys.setdefault((report.source, table.table), {}).update(wanted)
     asked: list[Snapshot] = []
-    for name, some in keys.items():
-        asked += ask_for_snapshots(spec, [name], SnapshotOptions(keys=tuple(some)))
+    for (source, name), some in keys.items():
+        asked += ask_for_snapshots(spec, [name], SnapshotOptions(keys=tuple(some)), source)
     return asked
 
 

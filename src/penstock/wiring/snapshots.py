@@ -55,8 +55,13 @@ def _wait(spec: CaptureSpec) -> bool:
     return False
 
 
-def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: SnapshotOptions) -> Sequence[Snapshot]:
-    """Ask for a snapshot of each of `tables`, all or none. Raises UsageError for what cannot work."""
+def ask_for_snapshots(
+    spec: PipelineSpec, tables: Sequence[str], options: SnapshotOptions, source_name: str = ""
+) -> Sequence[Snapshot]:
+    """Ask for a snapshot of each of `tables`, all or none. Raises UsageError for what cannot work.
+
+    Tables are of the source `source_name`; if that is "", of the only source that carries them.
+    """
     if not spec.kafka.transactions:
         message = "a snapshot commits its rows and its progress in one Kafka transaction, and `transactions` is false"
         raise UsageError(message, "use brokers that can do transactions")
@@ -65,7 +70,7 @@ def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: Snapsh
         raise UsageError(message, "start it: penstock run FILE")
     if not options.full_refresh:
         _refuse_dropped(spec, tables)
-    asked = [new_snapshot(source_of(spec, table), table, options) for table in tables]
+    asked = [new_snapshot(source_name or source_of(spec, table), table, options) for table in tables]
     for each in asked:
         _require_link(spec, each)
         source = spec.source(each.source)
