@@ -119,6 +119,11 @@ def _loose_audits(pipeline: Mapping[str, object]) -> Iterator[Found]:
         ends = (_mapping(item).get("source"), _mapping(item).get("sink"))
         if all(isinstance(end, str) for end in ends) and ends not in links:
             yield ("audits", index), f"no link leads from {ends[0]} to {ends[1]}, so there is nothing to compare"
+        if ends[0] in _join_names(pipeline):
+            text = (
+                f"is a join, and an audit compares the tables of a source: type penstock joinery verify FILE {ends[0]}"
+            )
+            yield ("audits", index, "source"), text
         if "replica" in _mapping(item) and _mapping(item)["replica"] is None:
             # Elsewhere a key without a value is as if left out. Here that would cost the source what it should not.
             yield ("audits", index, "replica"), "says nothing: write replica: {host: ...}, or leave it out"

@@ -78,6 +78,9 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     if link is None:
         message = f"no link leads from {audit.source} to {audit.sink}"
         raise UsageError(message, "name a source and a sink that a link of the file connects")
+    if link.source not in {source.name for source in spec.sources}:
+        message = f"{link.source} is a join, and an audit compares the tables of a source"
+        raise UsageError(message, f"compare it with its inputs: penstock joinery verify FILE {link.source}")
     ends_at = None if audit.seconds_max is None else time.monotonic() + audit.seconds_max
     source = stack.enter_context(closing(_audited(spec.source(link.source), audit)))
     source.limit(audit.query_seconds, ends_at)

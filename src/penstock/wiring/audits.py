@@ -45,11 +45,13 @@ def last_reached(spec: PipelineSpec, name: str, audit: AuditSpec) -> Mapping[str
 
 
 def named_audits(spec: PipelineSpec) -> Mapping[str, AuditSpec]:
-    """The file's audits, by the link that each looks at; of a file without any, one of every link.
+    """The file's audits, by the link that each looks at; of a file without any, one of every link from a source.
 
     Of several audits of a link, those behind the first have a number behind the name.
     """
-    audits = spec.audits or [AuditSpec(source=link.source, sink=link.sink) for link in spec.links]
+    sources = {source.name for source in spec.sources}
+    loose = [AuditSpec(source=link.source, sink=link.sink) for link in spec.links if link.source in sources]
+    audits = spec.audits or loose
     named: dict[str, AuditSpec] = {}
     for audit in audits:
         ends = (audit.source, audit.sink)

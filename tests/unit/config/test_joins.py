@@ -58,6 +58,17 @@ def test_the_form_of_the_original_is_read(tmp_path: Path) -> None:
     assert join.output.pkey == ("business_id",)
 
 
+def test_an_audit_of_a_join_is_refused_with_what_to_type(tmp_path: Path) -> None:
+    write(tmp_path, EXAMPLE)
+    link = "links: [{from: business_review_join, to: warehouse}]\n"
+    audit = "audits: [{source: business_review_join, sink: warehouse}]\n"
+
+    told = mistakes(PIPELINE + link + audit, tmp_path)
+
+    assert "audits.0.source: is a join, and an audit compares the tables of a source" in told
+    assert "penstock joinery verify FILE business_review_join" in told
+
+
 def test_doc_may_have_a_capital(tmp_path: Path) -> None:
     join = load_join(write(tmp_path, EXAMPLE.replace("doc:", "Doc:")))
 
