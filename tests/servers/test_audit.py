@@ -15,6 +15,7 @@ from penstock.cli.audit import app
 from penstock.config.audits import AuditSpec
 from penstock.core.audit.scores import Score
 from penstock.core.snapshots import Status
+from penstock.links.audit.target_state import TargetState
 from penstock.wiring.audit import run_audit
 from penstock.wiring.audit_repair import ask_for_repairs, await_repairs
 
@@ -219,6 +220,26 @@ def test_a_link_with_a_schema_is_audited_and_repaired_by_the_source_s_names(
     (different,) = report.tables
     assert {row.key: row.state for row in different.rows} == {("5",): "missing", ("6",): "extra"}
     assert audit(chain)["orders"].state == "equal"
+
+
+# Nightly: one look at a chain like those above, for a few lines.
+@pytest.mark.nightly
+def test_a_table_that_the_source_alters_while_the_target_is_waited_for_is_not_said_to_be_wrong(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, statements = TargetState.batch_offset, ["ALTER TABLE orders ADD COLUMN more INT"]
+
+    def ask_while_the_source_changes(state: TargetState) -> int:
+        while statements:
+            chain.write(statements.pop())
+        return ask(state)
+
+    monkeypatch.setattr(TargetState, "batch_offset", ask_while_the_source_changes)
+    spec = AuditSpec(source=chain.source, sink="wh", tables=("*.orders",))
+    (found,) = run_audit(chain.spec, spec, lambda _: None).tables
+
+    assert (found.state, found.score) == ("lagging", None)
+    assert "the source altered or dropped it" in found.why
 
 
 def audit(

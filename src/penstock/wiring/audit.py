@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.ports.state import TableProgress
 
 _TOO_LONG = "it takes longer than the whole audit may; what to do: give the audit more `seconds_max`"
+_ALTERED = "the source altered or dropped it while its target was waited for; what to do: audit again"
 _NO_SUCH = "has no such table, or does not show it to our user"
 
 
@@ -130,13 +131,17 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
     if why := opened.stopped.get(str(table)):
         return TableFindings(str(table), "failed", why=f"it has stopped, so its target is behind: {why}")
     opened.source.renew()
+    as_it_was = opened.source.schema(table)
     if why := _await_target(opened, table):
         return TableFindings(str(table), "lagging", why=why)
     opened.target.renew()
-    schema, known = opened.source.schema(table), opened.state.table(table)
+    # No snapshot of MySQL has the schema. Read last, an equal one is that which the target was to have by now.
+    known, schema = opened.state.table(table), opened.source.schema(table)
+    if schema is None and (known is None or known.ended):
+        return TableFindings(str(table), "equal", Score(1.0, 1.0, 1.0), why="it was dropped meanwhile")
+    if schema != as_it_was:
+        return TableFindings(str(table), "lagging", why=_ALTERED)
     if schema is None or known is None or known.ended:
-        if schema is None and (known is None or known.ended):
-            return TableFindings(str(table), "equal", Score(1.0, 1.0, 1.0), why="it was dropped meanwhile")
         side = opened.link.source if schema is None else opened.link.sink
         return TableFindings(str(table), "different", Score(0.0, 0.0, 0.0), why=f"{side} {_NO_SUCH}")
     unlike = unlike_columns(opened, known.schema)
