@@ -23,9 +23,10 @@ class AuditResult:
     """What one run of an audit found of a table, or of all of them together (`WHOLE`).
 
     `state` is a table's as its report says it; of the whole "passed", "below" (the
-    threshold), "unknown", "unfinished" (its time was over) or "failed". The score is
-    None where nobody knows. All results of one run have the same `began_at_ms`. `why`
-    says what there is to say, "" for nothing.
+    threshold), "unknown", "unfinished" (its time was over) or "failed". A table of which
+    a stage before the target differs is below, too. The score is None where nobody knows.
+    All results of one run have the same `began_at_ms`. `why` says what there is to say,
+    "" for nothing.
     `not_compared` counts the columns that were left out though nobody wanted them to be.
     """
 

@@ -109,7 +109,9 @@ def _audit_families(overview: Overview) -> Sequence[Family]:
     score = Family("penstock_audit_score", "gauge", "How equal target and source are, from 0 to 1.")
     lower = Family("penstock_audit_score_lower", "gauge", "The lower bound of the score.")
     upper = Family("penstock_audit_score_upper", "gauge", "The upper bound of the score.")
-    below = Family("penstock_audit_below_threshold", "gauge", "1 if the score is below the audit's threshold.")
+    below = Family(
+        "penstock_audit_below_threshold", "gauge", "1 if the score is below the threshold, or a stage differs."
+    )
     wrong = Family("penstock_audit_wrong_rows", "gauge", "Rows that differ.")
     missed = Family(
         "penstock_audit_columns_not_compared", "gauge", "Columns that the file does not leave out, and are."

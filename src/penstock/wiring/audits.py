@@ -86,7 +86,8 @@ def results_of(name: str, report: AuditReport) -> Sequence[AuditResult]:
     """What is kept of `report`, the audit as a whole first."""
     tables = [_result(name, report, table) for table in report.tables]
     unknown = "unfinished" if report.is_only_unfinished else "unknown"
-    state = "below" if report.below else unknown if report.unknown else "passed"
+    is_below = bool(report.below or report.wrong_between)
+    state = "below" if is_below else unknown if report.unknown else "passed"
     whole = AuditResult(
         name,
         WHOLE,
@@ -94,7 +95,7 @@ def results_of(name: str, report: AuditReport) -> Sequence[AuditResult]:
         state,
         *_bounds(report.score),
         threshold=report.threshold,
-        is_below=bool(report.below),
+        is_below=is_below,
         partitions=sum(each.partitions for each in tables),
         unequal=sum(each.unequal for each in tables),
         rows=sum(each.rows for each in tables),
@@ -150,7 +151,7 @@ def _result(name: str, report: AuditReport, table: TableFindings) -> AuditResult
         table.state,
         *_bounds(table.score),
         threshold=report.threshold,
-        is_below=table in report.below,
+        is_below=table in report.below or table in report.wrong_between,
         partitions=table.equal + table.unequal,
         unequal=table.unequal,
         rows=table.source_rows,

@@ -245,8 +245,12 @@ def _audit_problems(status: PipelineStatus) -> Iterator[Problem]:
     for each in status.audits:
         subject = each.audit if each.table == WHOLE else f"{each.audit}, {each.table}"
         if each.table != WHOLE and each.is_below:
-            hint = _repair_hint(each, status)
-            yield Problem("error", subject, f"the target differs from the source: {audit_words(each, status)}", hint)
+            if each.state == "different":
+                what, hint = "the target differs from the source", _repair_hint(each, status)
+            else:
+                # A stage before the target differs: `why` says which.
+                what, hint = each.why, "see what differs there, or whether it still does: penstock audit FILE --stages"
+            yield Problem("error", subject, f"{what}: {audit_words(each, status)}", hint)
         elif each.state == "failed":
             hint = "put that right, then audit again: penstock audit FILE"
             yield Problem("error", subject, f"its audit failed, so nobody knows whether it is right: {each.why}", hint)

@@ -44,6 +44,16 @@ def test_a_repair_that_was_asked_for_is_not_asked_for_again(holder: str, snapsho
     assert told in hint
 
 
+def test_a_stage_that_differs_is_told_where_the_target_is_equal() -> None:
+    topic = replace(_FOUND, state="equal", score=1.0, wrong_rows=0, why="its topic differs from the source")
+    status = PipelineStatus("", (), (), now_ms=3_000, audits=[topic])
+
+    (told,) = [each for each in find_problems(status, "p.yaml") if each.subject == "a, shop.orders"]
+
+    assert told.text.startswith("its topic differs from the source: score 1 ")
+    assert told.hint.endswith("penstock audit p.yaml --stages")
+
+
 def test_a_snapshot_that_failed_is_told_until_another_one_or_somebody_who_lets_it_be(tmp_path: Path) -> None:
     file = tmp_path / "shop.yaml"
     file.write_text(CONFIG)

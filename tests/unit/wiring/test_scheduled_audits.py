@@ -113,6 +113,10 @@ def test_what_is_kept_has_the_whole_first_and_says_which_tables_are_below() -> N
     assert (kept[0].wrong_rows, kept[0].rows, kept[0].score) == (1, 29, 0.75)
     lagging = replace(BELOW, tables=(USERS, TableFindings("shop.maps", "lagging")))
     assert results_of(LINK, lagging)[0].state == "unknown"
+    forged = StagesFound((("topic", TableFindings("shop.users", "different")),))
+    whole, users = results_of(LINK, replace(BELOW, tables=(replace(USERS, stages=forged),)))
+    assert (whole.state, whole.is_below) == ("below", True)
+    assert (users.state, users.is_below, users.why) == ("equal", True, "its topic differs from the source")
     unread = replace(USERS, stages=StagesFound((("topic", TableFindings("shop.users", "failed")),)))
     assert results_of(LINK, replace(BELOW, tables=(unread,)))[0].state == "unknown"
 

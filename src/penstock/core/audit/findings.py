@@ -150,10 +150,13 @@ class TableFindings:
 
     @property
     def note(self) -> str:
-        """`why`, and how many columns were missed; "" for nothing to say."""
+        """`why`, which stages differ, and how many columns were missed; "" for nothing to say."""
+        wrong = () if self.stages is None else self.stages.wrong
+        verb = "differs" if len(wrong) == 1 else "differ"
+        between = f"its {' and '.join(wrong)} {verb} from the source" if wrong else ""
         missed = self.columns_missed
         counted = f"{missed} {'column is' if missed == 1 else 'columns are'} not compared" if missed else ""
-        return "; ".join(part for part in (self.why, counted) if part)
+        return "; ".join(part for part in (self.why, between, counted) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +167,9 @@ class StagesFound:
     rows: tuple[StagedRow, ...] = ()
 
     @property
-    def is_wrong(self) -> bool:
-        """Whether a stage before the target differs from the source."""
-        return any(found.state == "different" for _, found in self.stages)
+    def wrong(self) -> tuple[Stage, ...]:
+        """The stages before the target that differ from the source."""
+        return tuple(stage for stage, found in self.stages if found.state == "different")
 
 
 def unread(table: str, error: PenstockError) -> TableFindings:

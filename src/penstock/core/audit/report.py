@@ -52,7 +52,7 @@ class AuditReport:
     @property
     def wrong_between(self) -> tuple[TableFindings, ...]:
         """The tables that differ from the source in a stage before the target."""
-        return tuple(table for table in self.tables if table.stages is not None and table.stages.is_wrong)
+        return tuple(table for table in self.tables if table.stages is not None and table.stages.wrong)
 
     def _is_below(self, table: TableFindings) -> bool:
         if table.score is None:
