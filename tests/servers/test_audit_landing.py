@@ -80,6 +80,23 @@ def test_what_is_wrong_in_a_landing_zone_is_found_where_it_is_wrong_first(landed
     assert f"penstock snapshot FILE {landed.chain.name}.t0 --full-refresh" in stage(merged, "landing").why
 
 
+@pytest.mark.nightly
+@pytest.mark.timeout(300)
+def test_a_landing_zone_of_a_link_with_a_schema_is_looked_up_by_its_own_names(landed: Landed) -> None:
+    schema, file = f"at_{landed.chain.name}", landed.chain.file
+    file.write_text(file.read_text().replace("to: wh}", f"to: wh, schema: {schema}}}"))
+    fill(landed)
+
+    equal = audit(landed)
+    landed.ask(f'UPDATE "{schema}"."t0" SET "price" = 0 WHERE "id" = 9')
+    public = audit(landed)
+
+    assert (equal.state, equal.target_rows, stage(equal, "landing").state) == ("equal", ROWS - 1, "equal")
+    assert stage(equal, "landing").target_rows == ROWS - 1
+    assert (public.state, stage(public, "landing").state) == ("different", "equal")
+    assert [(row.key, row.first_wrong) for row in stages(public).rows] == [(("9",), "target")]
+
+
 def forge(landed: Landed, key: int, note: str) -> None:
     """Write a message as somebody might who has the right to."""
     table = f'"landing"."{landed.chain.name}.t0"'
