@@ -62,7 +62,8 @@ def test_each_table_that_cannot_be_compared_says_why_and_the_others_are_audited(
         "DELETE FROM {s}.by_float WHERE f = 0.5",
     )
 
-    spec = AuditSpec.model_validate({"source": chain.source, "sink": "wh", "exclude_columns": ["*.excluded.id"]})
+    named = {"tables": ["*.*", f"{chain.source}.mistyped"], "exclude_columns": ["*.excluded.id"]}
+    spec = AuditSpec.model_validate({"source": chain.source, "sink": "wh", **named})
     report = run_audit(chain.spec, spec, lambda _: None)
     found = {table.table.partition(".")[2]: table for table in report.tables}
 
@@ -76,6 +77,7 @@ def test_each_table_that_cannot_be_compared_says_why_and_the_others_are_audited(
         "excluded": ("not compared", None),
         "keyless": ("not compared", None),
         "by_float": ("different", 0.5),
+        "mistyped": ("failed", None),
     }
     assert found["gone_here"].why == f"{chain.source} has no such table, or does not show it to our user"
     assert "gone_there" in found["gone_there"].why

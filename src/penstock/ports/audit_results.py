@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 NOT_REACHED: Final = "not reached"
 """The state of a table that an audit had no time for."""
 
+NO_RESULT: Final = frozenset({"lagging", "failed", NOT_REACHED})
+"""The states of a table of which an audit could tell nothing, though it was to."""
+
 RESULTS_MAX: Final = 100
 """How many results of each table, and of each audit as a whole, are kept."""
 
@@ -59,7 +62,11 @@ class AuditResults(Protocol):
         ...
 
     def newest(self) -> Sequence[AuditResult]:
-        """The newest result of each audit, and those of its tables in the last run that had any; sorted by both."""
+        """The newest result of each audit, and those of its tables in the last run that had any; sorted by both.
+
+        A table that was below the threshold stays so until a run says otherwise: where the last one came to no
+        result, its newest score is told with what the last one says.
+        """
         ...
 
     def last_reached(self, audit: str) -> Mapping[str, int]:

@@ -14,6 +14,7 @@ from penstock.core.audit.report import AuditReport
 from penstock.core.audit.scores import Score
 from penstock.core.audit.table_plan import plan_table
 from penstock.core.errors import PenstockError, UsageError
+from penstock.core.patterns import TablePatterns
 from penstock.links.audit.pace import OUT_OF_TIME, Pace
 from penstock.links.audit.table import audit_table
 from penstock.ports.audit_results import NOT_REACHED
@@ -27,7 +28,7 @@ from penstock.wiring.open import OBJECTS_LINK
 from penstock.wiring.pipeline_status import read_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from penstock.config.audits import AuditSpec
     from penstock.config.specs import PipelineSpec, SourceSpec
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 _TOO_LONG = "it takes longer than the whole audit may; what to do: give the audit more `seconds_max`"
 _ALTERED = "the source altered or dropped it while its target was waited for; what to do: audit again"
+_EVERY_TABLE = "*.*"
+_MISSING = "no table of this link is called so, in the source or the target; what to do: correct the audit's `tables`"
 _NO_SUCH = "has no such table, or does not show it to our user"
 
 
@@ -59,8 +62,8 @@ def run_audit(
     with ExitStack() as stack:
         opened = _open(spec, audit, stack)
         between = stack.enter_context(closing(StageAudits(opened))) if stages else None
-        tables: list[TableFindings] = []
-        for table in sorted(_tables(opened), key=lambda each: last_reached.get(str(each), 0)):
+        wanted, tables = _tables(opened), list[TableFindings]()
+        for table in sorted(wanted, key=lambda each: last_reached.get(str(each), 0)):
             say(str(table))
             at = time.monotonic()
             found = _audit_safely(opened, table, is_first=not tables)
@@ -68,6 +71,7 @@ def run_audit(
                 found = replace(found, stages=between.audit(table, found))
             found = with_masks(spec, table, found)
             tables.append(replace(found, seconds=time.monotonic() - at, position=str(opened.source.position)))
+        tables += _missing(audit, wanted)
     seconds = time.monotonic() - began
     names = (spec.pipeline, audit.source, audit.sink)
     tables.sort(key=lambda each: each.table)
@@ -108,6 +112,15 @@ def _tables(opened: AuditedLink) -> Sequence[TableId]:
     known = opened.state.living()
     patterns = (opened.spec.source(opened.link.source).patterns, opened.link.patterns, opened.audit.patterns)
     return sorted(table for table in {*opened.source.tables(), *known} if all(each.matches(table) for each in patterns))
+
+
+def _missing(audit: AuditSpec, found: Collection[TableId]) -> Iterator[TableFindings]:
+    """Say of which names of the audit there is no table: one that is mistyped must not pass for one that is right."""
+    names = [each for each in audit.tables if not each.startswith("!") and each != _EVERY_TABLE]
+    for name in names:
+        is_pattern = "*" in name or "?" in name
+        if not any(map(TablePatterns((name,)).matches, found)) and not (is_pattern and found):
+            yield TableFindings(name, "failed", why=_MISSING)
 
 
 def _audit_safely(opened: AuditedLink, table: TableId, *, is_first: bool) -> TableFindings:

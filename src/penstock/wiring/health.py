@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from penstock.core.commands import has_command, name_file
 from penstock.core.snapshots import Status
-from penstock.ports.audit_results import NOT_REACHED, WHOLE
+from penstock.ports.audit_results import NO_RESULT, NOT_REACHED, WHOLE
 from penstock.ports.state import LACKS_ROWS, TRIED_AGAIN
 
 if TYPE_CHECKING:
@@ -245,12 +245,13 @@ def _audit_problems(status: PipelineStatus) -> Iterator[Problem]:
     for each in status.audits:
         subject = each.audit if each.table == WHOLE else f"{each.audit}, {each.table}"
         if each.table != WHOLE and each.is_below:
-            if each.state == "different":
-                what, hint = "the target differs from the source", _repair_hint(each, status)
-            else:
+            what, hint, since = "the target differs from the source", _repair_hint(each, status), ""
+            if each.state in NO_RESULT:
+                since = f"; since then an audit came to no result: {each.why}"
+            elif each.state != "different":
                 # A stage before the target differs: `why` says which.
                 what, hint = each.why, "see what differs there, or whether it still does: penstock audit FILE --stages"
-            yield Problem("error", subject, f"{what}: {audit_words(each, status)}", hint)
+            yield Problem("error", subject, f"{what}: {audit_words(each, status)}{since}", hint)
         elif each.state == "failed":
             hint = "put that right, then audit again: penstock audit FILE"
             yield Problem("error", subject, f"its audit failed, so nobody knows whether it is right: {each.why}", hint)

@@ -69,6 +69,24 @@ def test_a_table_below_its_threshold_is_an_error_until_an_audit_finds_it_equal(s
     assert said(spec) == []
 
 
+@pytest.mark.parametrize("state", ["lagging", "not reached", "failed"])
+def test_a_table_below_its_threshold_stays_an_error_while_audits_come_to_no_result(
+    spec: PipelineSpec, state: str
+) -> None:
+    keep(spec, replace(BELOW, table=WHOLE, state="below"), BELOW)
+    keep(spec, AuditResult(LINK, WHOLE, 6000, "unknown"), AuditResult(LINK, "shop.orders", 6000, state, why="w"))
+    keep(spec, AuditResult(LINK, WHOLE, 7000, "unknown"), AuditResult(LINK, "shop.orders", 7000, state, why="w"))
+    (found,) = said(spec)
+    metrics = describe_metrics(make_overview(spec, read_status(spec), "FILE"))
+    keep(spec, AuditResult(LINK, WHOLE, 8000, "passed"), AuditResult(LINK, "shop.orders", 8000, "not compared"))
+
+    assert found[:2] == ("error", f"{LINK}, shop.orders")
+    assert "3 wrong rows" in found[2]
+    assert found[2].endswith("; since then an audit came to no result: w")
+    assert f'penstock_audit_below_threshold{{pipeline="shop",audit="{LINK}",table="shop.orders"}} 1' in metrics
+    assert said(spec) == []
+
+
 def test_an_audit_that_failed_is_an_error_and_a_target_that_lagged_a_warning(spec: PipelineSpec) -> None:
     keep(
         spec, AuditResult(LINK, WHOLE, 5, "failed", why="h is away"), AuditResult(LINK, "shop.a", 5, "lagging", why="w")

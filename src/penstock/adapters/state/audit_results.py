@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select
@@ -11,10 +11,10 @@ from penstock.adapters.state.database import transaction
 from penstock.adapters.state.migrate import open_current
 from penstock.adapters.state.tables import AUDIT_RESULTS
 from penstock.adapters.state.upserts import upsert
-from penstock.ports.audit_results import NOT_REACHED, RESULTS_MAX, WHOLE, AuditResult
+from penstock.ports.audit_results import NO_RESULT, NOT_REACHED, RESULTS_MAX, WHOLE, AuditResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, Engine, Row
 
@@ -58,8 +58,23 @@ class SqlAuditResults:
         )
         wanted = select(table).join(newest, is_last).where(table.c.pipeline == self._pipeline)
         with transaction(self._engine) as connection:
-            rows = connection.execute(wanted).all()
-        return sorted((_result(row) for row in rows), key=lambda each: (each.audit, each.table))
+            found = [_result(row) for row in connection.execute(wanted).all()]
+            lacks = any(each.state in NO_RESULT for each in found)
+            before = {(each.audit, each.table): each for each in self._newest_scored(connection)} if lacks else {}
+        return sorted((_with_score(each, before) for each in found), key=lambda each: (each.audit, each.table))
+
+    def _newest_scored(self, connection: Connection) -> Iterator[AuditResult]:
+        columns = AUDIT_RESULTS.c
+        scored = (columns.pipeline == self._pipeline, columns.score.is_not(None), columns.table_name != WHOLE)
+        last = select(columns.audit, columns.table_name, func.max(columns.began_at_ms).label("last")).where(*scored)
+        newest = last.group_by(columns.audit, columns.table_name).subquery()
+        is_last = (
+            (columns.audit == newest.c.audit)
+            & (columns.table_name == newest.c.table_name)
+            & (columns.began_at_ms == newest.c.last)
+        )
+        for row in connection.execute(select(AUDIT_RESULTS).join(newest, is_last).where(*scored)):
+            yield _result(row)
 
     def last_reached(self, audit: str) -> Mapping[str, int]:
         """See ports/audit_results.AuditResults."""
@@ -90,6 +105,22 @@ class SqlAuditResults:
         oldest = connection.execute(kept.offset(RESULTS_MAX - 1).limit(1)).scalar()
         if oldest is not None:
             connection.execute(delete(AUDIT_RESULTS).where(*mine, columns.began_at_ms < oldest))
+
+
+def _with_score(found: AuditResult, before: Mapping[tuple[str, str], AuditResult]) -> AuditResult:
+    """Return a run that came to no result with the score from before, if that was below the threshold."""
+    known = before.get((found.audit, found.table))
+    if found.state not in NO_RESULT or known is None or not known.is_below:
+        return found
+    return replace(
+        found,
+        score=known.score,
+        lower=known.lower,
+        upper=known.upper,
+        threshold=known.threshold,
+        is_below=True,
+        wrong_rows=known.wrong_rows,
+    )
 
 
 def _row(pipeline: str, result: AuditResult) -> dict[str, object]:

@@ -11,6 +11,7 @@ from penstock.core.audit.conditions import translate_condition
 from penstock.core.audit.findings import NotCompared
 from penstock.core.audit.side import AuditColumn, AuditSide, Cut
 from penstock.core.audit.table_plan import TablePlan
+from penstock.core.errors import UsageError
 from penstock.core.tables import DecimalType, IntegerType
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def plan_found(
 ) -> TablePlan:
     """Choose what is compared, by `key`, else by the primary key of either, else by all columns together.
 
-    `where` is a condition on the rows that count, in the source's SQL. Raises UsageError as `translate_condition`.
+    `where` is a condition on the rows that count, in the source's SQL. Raises UsageError as `translate_condition`, and
+    for a `key` that neither table has.
     """
     theirs = {column.name.casefold(): column for column in target.columns}
     pairs: list[tuple[FoundColumn, FoundColumn]] = []
@@ -119,6 +121,10 @@ def plan_found(
     left_out += [NotCompared(name, "the first table has no such column", is_wrong=True) for name in theirs]
     names = [name.casefold() for name in key or source.key or target.key or [mine.name for mine, _ in pairs]]
     keyed = {mine.name.casefold(): (mine, other) for mine, other in pairs}
+    columns = {column.name.casefold() for column in (*source.columns, *target.columns)}
+    if strange := [name for name in names if name not in columns]:
+        message = f"neither table has a column {', '.join(strange)}, which is to be the key"
+        raise UsageError(message, "name columns that both tables have: --key COLUMN, once for each")
     unknown = [name for name in names if name not in keyed]
     if unknown or not pairs:
         refusal = f"the key has {', '.join(unknown)}, which is not compared" if pairs else "no column can be compared"

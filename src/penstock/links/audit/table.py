@@ -46,7 +46,9 @@ def audit_table(
     """
     findings = TableFindings(table, "not compared", not_compared=plan.not_compared, why=plan.refusal)
     if plan.source is None or plan.target is None:
-        return findings
+        # Where the target lacks a column of the key, no row of it is right, though none can be looked at.
+        is_wrong = any(each.is_wrong for each in plan.not_compared)
+        return replace(findings, state="different", score=Score(0.0, 0.0, 0.0)) if is_wrong else findings
     findings = replace(findings, key=tuple(column.name for column in plan.source.key))
     databases.target.renew()
     pair = Pair(databases.source, databases.target, plan.source, plan.target, databases.pace)
