@@ -23,8 +23,11 @@ class Gone(NamedTuple):
 class RelationCatalog(Protocol):
     """Answers as the catalog is now, which may be later than the place of the log that was reached."""
 
-    def table(self, oid: int) -> CatalogTable | None:
-        """The table with this OID, None if it is gone. Raises UnavailableError."""
+    def table(self, oid: int, xid: int) -> CatalogTable | None:
+        """The table with this OID, None if it is gone, as it is behind the transaction `xid` (0: whatever there is).
+
+        Raises UnavailableError, also where others do not see yet what that transaction has committed.
+        """
         ...
 
     def types(self, relation: Relation) -> Mapping[int, TypeInfo]:

@@ -9,8 +9,9 @@ import pytest
 from tests.servers.followed_log import MemoryRegistry
 from tests.unit.postgres_log import pgoutput_encoding as encoding
 
-from penstock.core.log_items import RowsRead, StatementRead
+from penstock.core.log_items import RowsRead, StatementRead, TransactionsRead
 from penstock.core.positions import WalPosition
+from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
 from penstock.core.postgres.log_items import RowLogged
 from penstock.core.postgres.scan import PgoutputScanner
 from penstock.core.postgres.types import TypeInfo
@@ -22,7 +23,6 @@ from penstock.links.capture.table_catalog import TableCatalog
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.core.postgres.catalog import CatalogTable
     from penstock.core.postgres.messages import Relation
 
 _COLUMN = Column("id", IntegerType(32, unsigned=False), nullable=False, declaration="integer", number=1)
@@ -42,11 +42,14 @@ _LAST_EMPTIED = [
 
 
 class _Catalog:
-    """See ports/relations.RelationCatalog: of a source that has no table any more."""
+    """See ports/relations.RelationCatalog: of a source that has the table `found` alone."""
 
-    def table(self, oid: int) -> CatalogTable | None:
-        del oid
-        return None
+    def __init__(self, found: CatalogTable | None = None) -> None:
+        self._found = found
+
+    def table(self, oid: int, xid: int) -> CatalogTable | None:
+        del xid
+        return self._found if self._found is not None and self._found.oid == oid else None
 
     def types(self, relation: Relation) -> Mapping[int, TypeInfo]:
         del relation
@@ -109,7 +112,58 @@ def test_a_table_that_was_renamed_and_is_gone_by_now_is_what_it_was_under_its_ol
     _, registered = _open()
     renamed = replace(encoding.relation([("id", encoding.INT4)]), name="renamed")
 
-    shape = registered.shape(renamed)
+    shape = registered.shape(renamed, 7)
 
     # Its place in the publication: another one says that rows may lack.
     assert (shape.table.name, shape.published, shape.columns[0].number) == ("renamed", 5, 1)
+
+
+_OLD, _NEW = (
+    encoding.relation([("id", encoding.INT4)]),
+    encoding.relation([("id", encoding.INT4), ("c", encoding.INT4)]),
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(_OLD, _NEW), (_NEW, _OLD), (replace(_NEW, name="old"), _NEW), (replace(_NEW, oid=16399), _NEW)]
+)
+@pytest.mark.parametrize("first", ["row", "TRUNCATE"])
+def test_what_tables_looked_like_for_what_was_passed_in_a_transaction_is_no_news(
+    old: Relation, new: Relation, first: str
+) -> None:
+    columns = (CatalogColumn(1, "id"), CatalogColumn(2, "c"))
+    registered = RegisteredCatalog(_Catalog(CatalogTable(new.oid, "public", "t", columns, ("id",))), "stop")
+    catalog = TableCatalog("src", registered, MemoryRegistry(), [], lambda _: True)
+    registered.follow(catalog.announced_schema, catalog.with_number)
+    shape = registered.shape(new, 7)
+    catalog.announce(catalog.event_of(shape, catalog.register(shape, ""), 1, WalPosition(200, 4).order))
+    before = encoding.encode_insert(old.oid, (b"1",) * len(old.columns))
+    if first == "TRUNCATE":
+        before = encoding.encode_truncate([old.oid])
+    row = encoding.encode_insert(new.oid, (b"2",) * len(new.columns))
+    described = [encoding.encode_relation(table) for table in (old, new)]
+    log = [encoding.encode_begin(200), described[0], before, described[1], row, row, encoding.encode_commit(200, 250)]
+
+    # Behind what was before, and the first row of what the table is now.
+    scanner = PgoutputScanner(start := WalPosition(200, 8))
+    items = [item for message in log for item in scanner.take(message)]
+    steps = list(PostgresReading(start, registered, catalog.wanted).steps(items))
+
+    assert [type(step) for step in steps] == [RowsRead, TransactionsRead]
+
+
+def test_places_in_a_transaction_are_in_the_timeline_that_it_was_read_in() -> None:
+    catalog, registered = _open()
+    committed = WalPosition(100, tables_from=16500, server_timeline=1)
+    scanner = PgoutputScanner(replace(committed, server_timeline=2))
+    log = [encoding.encode_begin(200), *_LAST_ROW, encoding.encode_commit(200, 250)]
+    reading = PostgresReading(committed, registered, catalog.wanted)
+
+    found = []
+    for step in reading.steps([item for message in log for item in scanner.take(message)]):
+        if isinstance(step, StatementRead):
+            found.append(tables_changed(step.statement).end)
+        if isinstance(step, RowsRead) and (inside := reading.behind_rows(committed)) is not None:
+            found.append(inside)
+
+    assert [(place.lsn, getattr(place, "server_timeline", 0)) for place in found] == [(200, 2), (200, 2)]

@@ -130,7 +130,8 @@ class PgoutputScanner:
     def _items(self, message: PgoutputMessage) -> Iterator[PostgresItem]:
         match message:
             case Began(lsn, timestamp_us, xid):
-                self._transaction = Transaction(lsn, xid, (timestamp_us + EPOCH_US) // 1000)
+                timeline = self._start.server_timeline
+                self._transaction = Transaction(lsn, xid, (timestamp_us + EPOCH_US) // 1000, timeline)
                 self._rows = 0
             case Committed(_, end_lsn, _):
                 ended = self._inside()
@@ -147,13 +148,7 @@ class PgoutputScanner:
             case Deleted(oid, old, is_whole):
                 yield from self._row(oid, Op.DELETE, old, None, is_old_whole=is_whole)
             case Truncated(oids):
-                # As many rows as tables: each of them may have been described, and a description has a place, too.
-                number = self._number() + STEPS_PER_ROW * (len(oids) - 1)
-                for oid in oids:
-                    yield from self._seen(oid, number)
-                self._count(len(oids))
-                relations = tuple(map(self._relation, oids))
-                yield from self._unless_before(TablesTruncated(relations, self._inside(), number))
+                yield from self._emptied(oids)
             case OtherMessage() | TypeNamed():
                 pass
             case _:
@@ -162,6 +157,10 @@ class PgoutputScanner:
     def _row(
         self, oid: int, op: Op, old: Cells | None, new: Cells | None, *, is_old_whole: bool = False
     ) -> Iterator[PostgresItem]:
+        if self._is_before(self._number()):
+            self._count()
+            self._serial += 1
+            return
         yield from self._seen(oid, self._number())
         relation = self._relation(oid)
         for cells in (old, new):
@@ -171,8 +170,16 @@ class PgoutputScanner:
         size = size_of(old) + size_of(new)
         number = self._count()
         self._serial += 1
-        row = RowLogged(relation, op, old, is_old_whole, new, self._inside(), number, self._serial, size)
-        yield from self._unless_before(row)
+        yield RowLogged(relation, op, old, is_old_whole, new, self._inside(), number, self._serial, size)
+
+    def _emptied(self, oids: Sequence[int]) -> Iterator[PostgresItem]:
+        # As many rows as tables: each of them may have been described, and a description has a place, too.
+        number = self._number() + STEPS_PER_ROW * (len(oids) - 1)
+        if not self._is_before(number):
+            for oid in oids:
+                yield from self._seen(oid, number)
+            yield TablesTruncated(tuple(map(self._relation, oids)), self._inside(), number)
+        self._count(len(oids))
 
     def _seen(self, oid: int, ahead_of: int) -> Iterator[PostgresItem]:
         """Say what a table looks like from here on, ahead of its first row or its TRUNCATE, which has that number."""
@@ -181,10 +188,13 @@ class PgoutputScanner:
             self._relations[oid] = relation
             yield RelationSeen(relation, self._inside(), self._number(), ahead_of)
 
-    def _unless_before(self, item: RowLogged | TablesTruncated) -> Iterator[PostgresItem]:
-        """Leave out what the first transaction had before the start."""
-        if item.transaction.lsn != self._start.lsn or item.number >= self._start.rows_from:
-            yield item
+    def _is_before(self, number: int) -> bool:
+        """Whether what has that number is what the first transaction had before the start.
+
+        It is counted and nothing more. What tables looked like for it is no news, and may be old: a description
+        is handed out ahead of what is.
+        """
+        return self._inside().lsn == self._start.lsn and number < self._start.rows_from
 
     def _number(self) -> int:
         """The number of the row that comes next."""

@@ -10,6 +10,7 @@ import psycopg
 from penstock.adapters.postgres.source.catalog import read_table, read_types
 from penstock.adapters.postgres.source.connection import connect, explain
 from penstock.adapters.postgres.source.publication import read_numbers
+from penstock.adapters.postgres.source.visibility import sees_all, wait_until_seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,12 +32,17 @@ class PostgresRelations:
         self._publication = publication
         self._connection: psycopg.Connection | None = None
         self._types: Mapping[int, TypeInfo] = {}
+        self._seen = 0
 
-    def table(self, oid: int) -> CatalogTable | None:
+    def table(self, oid: int, xid: int) -> CatalogTable | None:
         """See RelationCatalog."""
-        return self._ask(lambda connection: self._read(connection, oid))
+        return self._ask(lambda connection: self._read(connection, oid, xid))
 
-    def _read(self, connection: psycopg.Connection, oid: int) -> CatalogTable | None:
+    def _read(self, connection: psycopg.Connection, oid: int, xid: int) -> CatalogTable | None:
+        if xid not in {0, self._seen}:
+            # Else it may say how the table was before what the transaction did to it.
+            wait_until_seen(lambda: sees_all(connection, [xid]))
+            self._seen = xid
         found = read_table(connection, oid)
         if found is None:
             return None

@@ -25,13 +25,13 @@ from penstock.adapters.postgres.source.connection import connect, explain, expla
 from penstock.adapters.postgres.source.identity import write_mark
 from penstock.adapters.postgres.source.initial_snapshot import parse_line
 from penstock.adapters.postgres.source.publication import narrowed, publishes_all, read_published
+from penstock.adapters.postgres.source.visibility import sees_all, wait_until_seen
 from penstock.core.errors import FULL_REFRESH, UnavailableError, UsageError
 from penstock.core.keys import read_key
 from penstock.core.postgres.evolution import CAME_BACK, came_back
 from penstock.core.postgres.log_items import Transaction
 from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.rows import RowDecoder
-from penstock.core.postgres.visibility import VisibleTransactions
 from penstock.core.snapshots import Method, require_key
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES: Final = 8 << 20
 _KEYS_AT_ONCE: Final = 500
-_BEHIND_SECONDS: Final = 10.0
-_PAUSE_SECONDS: Final = 0.02
 _QUERY_SECONDS: Final = 600
 _BESIDE_COLUMNS: Final = ("published", "partitions", "publication_altered_by", "partition_files")
 """What an earlier release did not ask the catalog for, and is no news of the table's columns."""
@@ -214,24 +212,19 @@ class PostgresRowReader:
             raise
 
     def _begin(self, connection: psycopg.Connection, table: TableId) -> None:
-        """Lock the table's definition, and take a snapshot behind all that the log has told of.
+        """Lock the table's definition, and take a snapshot behind all that the log has told of."""
+        committed = self._committed()
 
-        A transaction is in the log a moment before others see its rows, or much longer with a synchronous standby.
-        """
-        committed, deadline = self._committed(), time.monotonic() + _BEHIND_SECONDS
-        while True:
+        def begins() -> bool:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             # No snapshot is taken before the lock is there: what it holds has the definition that the catalog has.
             connection.execute(f"LOCK TABLE {quoted(table)} IN ACCESS SHARE MODE".encode())
-            row = connection.execute("SELECT txid_current_snapshot()::text").fetchone()
-            visible = VisibleTransactions.parse(row[0] if row else "")
-            if all(map(visible.has, committed)):
-                return
+            if sees_all(connection, committed):
+                return True
             connection.execute("ROLLBACK")
-            if time.monotonic() > deadline:
-                message = "transactions that are in the log are not to be seen by others yet"
-                raise UnavailableError(message, "they may wait for a synchronous standby: see that it answers")
-            time.sleep(_PAUSE_SECONDS)
+            return False
+
+        wait_until_seen(begins)
 
     def _mark(self) -> WalPosition:
         """Return a place behind all that the open transaction sees."""

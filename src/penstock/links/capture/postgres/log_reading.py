@@ -146,7 +146,7 @@ class PostgresReading:
             self._reached = self._reached.passing_by(item.relation.oid)
             if not self._catalog.is_announced(item.relation.oid):
                 return
-        announced, after = self._catalog.table_schema(table), self._catalog.shape(item.relation)
+        announced, after = self._catalog.table_schema(table), self._catalog.shape(item.relation, item.transaction.xid)
         if after == announced:
             return
         if announced is not None and announced.number != after.number:
@@ -154,7 +154,7 @@ class PostgresReading:
             self._reached = self._reached.passing_by(announced.number)
         begin = self._inside(item.transaction, item.number - STEPS_PER_ROW + 1)
         if begin.order < self._reached.order:
-            begin = self._reached
+            begin = replace(self._reached, server_timeline=begin.server_timeline)
         # Never behind what it stands ahead of: a stopped table is described anew by each start within its transaction.
         rows_from = max(begin.rows_from, min(begin.rows_from + 1, item.ahead_of))
         yield self._statement((item.relation,), after, begin, replace(begin, rows_from=rows_from), item.transaction)
@@ -179,7 +179,9 @@ class PostgresReading:
         return StatementRead(begin, TablesChanged(relations, after, begin, end, begin.order, *stamp))
 
     def _inside(self, transaction: Transaction, number: int) -> WalPosition:
-        return replace(self._reached, lsn=transaction.lsn, rows_from=number)
+        # A place in a timeline that ended before it could never be gone on from.
+        timeline = transaction.server_timeline or self._reached.server_timeline
+        return replace(self._reached, lsn=transaction.lsn, rows_from=number, server_timeline=timeline)
 
     def _stamped(self, position: WalPosition) -> WalPosition:
         """What nobody can tell who only reads the log."""

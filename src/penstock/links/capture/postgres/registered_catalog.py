@@ -73,11 +73,11 @@ class RegisteredCatalog:
         """See SchemaCatalog."""
         self._relations.close()
 
-    def shape(self, relation: Relation) -> TableSchema:
-        """Return the table that a relation message describes."""
+    def shape(self, relation: Relation, xid: int) -> TableSchema:
+        """Return the table that a relation message describes, in the transaction `xid`."""
         known = self._announced(TableId(relation.schema, relation.name))
         known = known if known is not None and known.number == relation.oid else None
-        found = self._relations.table(relation.oid)
+        found = self._relations.table(relation.oid, xid)
         if found is None and known is None:
             # It was renamed, and is gone by now: what it was under its old name is all that is left to know.
             known = self._with_number(relation.oid)
@@ -85,7 +85,7 @@ class RegisteredCatalog:
 
     def emptied(self, table: TableSchema, emptied_by: int) -> TableSchema:
         """Return a table that was announced as it is behind a TRUNCATE of all of it by that transaction."""
-        found = self._relations.table(table.number) if table.partition_files else None
+        found = self._relations.table(table.number, emptied_by) if table.partition_files else None
         if found is None or found.partitions is None:
             return table
         return replace(table, partition_files=files_number(found.partitions, emptied_by))

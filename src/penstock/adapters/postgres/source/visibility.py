@@ -1,0 +1,33 @@
+"""Whether others see yet what the log has told of: a moment later, or much later with a synchronous standby."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.errors import UnavailableError
+from penstock.core.postgres.visibility import VisibleTransactions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import psycopg
+
+_SECONDS: Final = 10.0
+_PAUSE_SECONDS: Final = 0.02
+
+
+def sees_all(connection: psycopg.Connection, xids: Iterable[int]) -> bool:
+    """Whether the connection's snapshot sees these transactions, which the log has told of. Raises psycopg.Error."""
+    row = connection.execute("SELECT txid_current_snapshot()::text").fetchone()
+    return all(map(VisibleTransactions.parse(row[0] if row else "").has, xids))
+
+
+def wait_until_seen(is_seen: Callable[[], bool]) -> None:
+    """Ask until the answer is yes. Raises UnavailableError after ten seconds."""
+    deadline = time.monotonic() + _SECONDS
+    while not is_seen():
+        if time.monotonic() > deadline:
+            message = "transactions that are in the log are not to be seen by others yet"
+            raise UnavailableError(message, "they may wait for a synchronous standby: see that it answers")
+        time.sleep(_PAUSE_SECONDS)
