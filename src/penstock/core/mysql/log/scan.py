@@ -25,7 +25,7 @@ from penstock.core.mysql.events.transaction_payload import INNER, inner_events
 from penstock.core.mysql.log.executed import Executed
 from penstock.core.mysql.log.few_transactions import FewReader
 from penstock.core.mysql.log.log_cursor import LogCursor
-from penstock.core.mysql.log.log_items import LogAdvanced
+from penstock.core.mysql.log.log_items import LogAdvanced, StatementLogged
 from penstock.core.mysql.log.transaction_runs import RunReader
 from penstock.core.mysql.log.transactions import TransactionReader
 from penstock.core.mysql.log.unreadable import begun_anew, incident, rows_in_parts, unknown
@@ -131,8 +131,10 @@ class EventScanner:
     def pieces(self, buffer: bytes | bytearray | memoryview, spans: Spans) -> Iterator[list[LogItem]]:
         """Read the whole events, checksum included, that stand in `buffer` at `spans` ([start, end) each).
 
-        Yields their items, in one piece, or in several where a compressed
-        transaction is larger than what is held back, so that its size does not
+        Yields their items, in one piece, or in several: one ends with each statement,
+        or its transaction, since what is wanted behind it may depend on it, so whoever
+        asks for the next piece has taken the one before; and a compressed transaction
+        larger than what is held back comes in pieces, so that its size does not
         matter. `buffer` must stay as it is until the last piece, and is not referred
         to afterwards. Raises CorruptLogError for bytes that are no event or a
         checksum that differs, LogError for an event that this release cannot read,
@@ -171,7 +173,7 @@ class EventScanner:
         return [] if transactions.boundary() == said else [LogAdvanced(transactions.boundary())]
 
     def _scan_part(self, view: memoryview, spans: Spans, items: list[LogItem]) -> Iterator[list[LogItem]]:
-        """Scan events, usual ones in runs; yield only what a compressed transaction lets go of."""
+        """Scan events, usual ones in runs; yield what ends a piece."""
         if len(spans) < self._run_events_min:
             yield from self._scan_each(view, spans, items)
             return
@@ -191,7 +193,7 @@ class EventScanner:
         return count
 
     def _scan_each(self, view: memoryview, spans: Spans, items: list[LogItem]) -> Iterator[list[LogItem]]:
-        """Scan events one by one, or by transactions; yield only what a compressed transaction lets go of."""
+        """Scan events one by one, or by transactions; yield what ends a piece."""
         places = spans.tolist() if isinstance(spans, np.ndarray) else spans
         at = 0
         while at < len(places) and not self.file_ended:
@@ -202,11 +204,14 @@ class EventScanner:
                     at += count
                     continue
             start, end = places[at]
-            at += 1
+            at, known = at + 1, len(items)
             self._scan(view[start:end], items)
             if self._compressed is not None:
                 yield from self._scan_compressed(items)
             if self._transactions.gathering:
+                items.clear()
+            elif any(isinstance(item, StatementLogged) for item in items[known:]):
+                yield items[:]
                 items.clear()
 
     def _scan(self, event: memoryview, items: list[LogItem]) -> None:
