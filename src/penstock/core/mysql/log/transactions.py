@@ -80,9 +80,7 @@ class TransactionReader:
         if self.open is not None:
             message = f"a transaction begins inside of the one from {self.open.begin}"
             raise MalformedError(message)
-        # With rows_from something of this transaction was published before, and cannot be taken back.
-        shown = int(place.rows_from > 0)
-        self.open = OpenTransaction(place.file, place.start, gtid, timestamp_ms, explicit, shown)
+        self.open = OpenTransaction(place.file, place.start, gtid, timestamp_ms, explicit, place.rows_from)
         return self.open
 
     def commit(self, _: memoryview, __: Header, items: list[LogItem]) -> None:
@@ -196,7 +194,7 @@ class TransactionReader:
 
     def _roll_back_to(self, sql: str) -> None:
         try:
-            is_hidden = self._explicit().roll_back_to(savepoint_of(sql))
+            is_hidden = self._explicit().roll_back_to(savepoint_of(sql), self._place.rows_place)
         except KeyError as error:
             message = f"{sql[:200]!r} at {self._place}: the transaction has no such savepoint in the log"
             raise LogError(message, START_ANEW) from error
@@ -236,10 +234,7 @@ class TransactionReader:
             items.append(_logged(query, (begin, self._end()), header, gtid))
 
     def _hold(self, transaction: OpenTransaction, item: LogItem, size_bytes: int, items: list[LogItem]) -> None:
-        """Keep `item`, unless an earlier reader has it, and let go of what has become too much."""
-        if self._place.rows_place < self._place.rows_from:
-            transaction.shown += 1
-            return
+        """Keep `item`, and let go of what has become too much."""
         transaction.hold(item, size_bytes)
         if transaction.prepared_xa:
             self.prepared.check_room(transaction, self._place)
