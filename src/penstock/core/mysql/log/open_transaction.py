@@ -28,7 +28,8 @@ class OpenTransaction:
     go of all the same, but not handed out: so we know what that reader had released,
     and what it had hidden.
 
-    `explicit` tells a transaction, which has a commit, from a lone statement.
+    `explicit` tells a transaction, which has a commit, from a lone statement. `xa_places`
+    has where rows that are held stand among those of an XA transaction, by where they are in the log.
     """
 
     file: str
@@ -41,6 +42,8 @@ class OpenTransaction:
     prepared_xa: bool = False
     alter_undecided: bool = False
     held_bytes: int = 0
+    xa_places: dict[int, int] = field(default_factory=dict)
+    _xa_bytes: int = 0
     _announced: bool = False
     _held: list[LogItem] = field(default_factory=list)
     _savepoints: Savepoints = field(default_factory=Savepoints)
@@ -49,6 +52,12 @@ class OpenTransaction:
         """Keep `item` until the end, or until there is too much."""
         self._held.append(item)
         self.held_bytes += size_bytes
+
+    def count_xa_rows(self, rows_from: int, size_bytes: int, *, wanted: bool) -> None:
+        """Give a ROWS event at `rows_from` its place: how many bytes all those before it have, wanted or not."""
+        if wanted:
+            self.xa_places[rows_from] = self._xa_bytes
+        self._xa_bytes += size_bytes
 
     def release(self) -> list[LogItem]:
         """Hand out what is held and new, with the transaction's beginning before the first of it."""

@@ -123,17 +123,19 @@ class TransactionReader:
                 pass
 
     def rows(self, body: memoryview, header: Header, items: list[LogItem]) -> None:
-        """Take the rows of a table that is wanted."""
-        table_map = self._tables.table_of(body)
-        if table_map is None:
+        """Take the rows of a table that is wanted. Of an XA transaction all of them are counted."""
+        table_map, is_xa = self._tables.table_of(body), self.open is not None and self.open.prepared_xa
+        if not is_xa and (self.gathering or table_map is None):
             return
-        transaction = self._explicit()
-        if self.gathering and not transaction.prepared_xa:
+        transaction, payload = self._explicit(), rows_payload(header.code, body)
+        if is_xa:
+            transaction.count_xa_rows(self._place.rows_place, len(payload), wanted=table_map is not None)
+        if table_map is None:
             return
         rows = RowsLogged(
             table_map,
             OPS[header.code],
-            rows_payload(header.code, body),
+            payload,
             self._place.file,
             self._place.start,
             transaction.timestamp_ms,
@@ -142,7 +144,7 @@ class TransactionReader:
             self._place.inside,
             partial=header.code == EventCode.PARTIAL_UPDATE_ROWS,
         )
-        self._hold(transaction, rows, max(header.length, len(rows.payload)), items)
+        self._hold(transaction, rows, max(header.length, len(payload)), items)
 
     def xa_prepare(self, body: memoryview, header: Header, items: list[LogItem]) -> None:
         """Keep the transaction for its XA COMMIT, unless this is that too."""

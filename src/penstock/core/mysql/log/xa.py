@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _XID: Final = re.compile(r"X'([0-9a-fA-F]*)',X'([0-9a-fA-F]*)',(-?[0-9]{1,10})(?: ONE PHASE)?", re.ASCII)
 _FORMAT_MASK: Final = 0xFFFF_FFFF
 _PART_BYTES_MAX: Final = 64
+_COMMITTED_BYTES_MAX: Final = 1 << 30
+"""See docs/decisions/0009-xa-rows-at-their-commit.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,11 @@ class PreparedTransactions:
 
     def prepare(self, xid: str, transaction: OpenTransaction) -> None:
         """Keep what `transaction` holds. An older one of that name is gone: the server would not have let it be."""
-        size_bytes, held = transaction.held_bytes, transaction.release()
-        rows = [item for item in held if isinstance(item, RowsLogged)]
+        size_bytes, held, places = transaction.held_bytes, transaction.release(), transaction.xa_places
+        rows = [replace(item, inside=places[item.rows_from]) for item in held if isinstance(item, RowsLogged)]
+        if rows and rows[-1].inside + rows[-1].size_bytes > _COMMITTED_BYTES_MAX:
+            message = f"the XA transaction at {transaction.file}:{transaction.begin} has over a GiB of rows"
+            raise LogError(message, f"make XA transactions smaller, and then {START_ANEW}")
         self.forget(xid)
         xa = PreparedXa(xid, transaction.file, transaction.begin) if rows else PreparedXa(xid)
         self._by_xid[xid] = _Prepared(xa, rows, size_bytes)
@@ -76,26 +81,19 @@ class PreparedTransactions:
     def commit(self, xid: str, transaction: OpenTransaction, place: LogCursor) -> list[RowsLogged] | None:
         """Let go of the rows, as rows of the XA COMMIT at `place` that `transaction` is; None if it is not known.
 
-        Rows that an earlier reader has, as `place.rows_from` says, are left out.
+        Rows that an earlier reader has, as `place.rows_from` says, are left out. What
+        places they have does not depend on what is wanted: that reader may have wanted others.
         """
         prepared = self._by_xid.get(xid)
         if prepared is None:
             return None
         self.forget(xid)
-        found, inside = [], 0
-        for rows in prepared.rows:
-            committed = replace(
-                rows,
-                file=place.file,
-                offset=place.start,
-                timestamp_ms=transaction.timestamp_ms,
-                gtid=transaction.gtid,
-                inside=inside,
-            )
-            inside += len(rows.payload)
-            if committed.rows_from >= place.rows_from:
-                found.append(committed)
-        return found
+        gtid, timestamp_ms = transaction.gtid, transaction.timestamp_ms
+        committed = (
+            replace(rows, file=place.file, offset=place.start, timestamp_ms=timestamp_ms, gtid=gtid)
+            for rows in prepared.rows
+        )
+        return [rows for rows in committed if rows.rows_from >= place.rows_from]
 
     def complete(self, position: BinlogPosition) -> None:
         """Compare what was found on the way to `position` with what it lists, and add those without rows.
