@@ -15,6 +15,7 @@ from penstock.adapters.mysql.history import start_of_log, what_log_lacks
 from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS, open_initial_snapshot
 from penstock.adapters.mysql.log_coverage import require_whole_log
+from penstock.adapters.mysql.prepared import prepared_without_rows
 from penstock.adapters.mysql.row_reader import MysqlRowReader
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.mysql.tracker import MysqlTracker
@@ -36,7 +37,7 @@ from penstock.wiring.open import mysql_server, mysql_source, open_tracker
 from penstock.wiring.refreshing import open_refreshers, readers_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import pymysql
@@ -170,13 +171,13 @@ class MysqlCapture:
         copied = capture.parts.table_catalog.copied
         copied.owner = copies_owner(spec.pipeline.pipeline, spec.source_name)
         copied.snapshots = capture.snapshots
-        readers = [self.rows(spec.source, spec.pipeline.pipeline) for _ in range(readers_at_once(spec.source))]
+        unread, pipeline = prepared_without_rows(capture.position), spec.pipeline.pipeline
+        readers = [_row_reader(spec.source, pipeline, unread) for _ in range(readers_at_once(spec.source))]
         return open_refreshers(spec, capture, readers, lambda: wanted_by_itself(capture, readers[0].tables()))
 
     def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
         """See CaptureKind."""
-        mysql, owner = mysql_source(source), copies_owner(pipeline, source.name)
-        return MysqlRowReader(mysql_server(source), mysql.policy, owner, lag_limit(mysql))
+        return _row_reader(source, pipeline)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""
@@ -226,6 +227,11 @@ def _tracker(catalog: SchemaCatalog) -> MysqlTracker:
         message = f"the tables of a MySQL source are not known from {type(catalog).__name__}"
         raise TypeError(message)
     return catalog
+
+
+def _row_reader(source: SourceSpec, pipeline: str, unread: Collection[str] = ()) -> RowReader:
+    mysql, owner = mysql_source(source), copies_owner(pipeline, source.name)
+    return MysqlRowReader(mysql_server(source), mysql.policy, owner, lag_limit(mysql), unread)
 
 
 def wanted_rows(source: SourceSpec) -> Callable[[TableId], bool]:

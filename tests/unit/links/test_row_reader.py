@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from tests.unit.links.snapshot_source import SCHEMA, TABLE
 from tests.unit.links.test_blackhole_copy import Connection
 
 from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.mysql.prepared import prepared_without_rows, unseen_rows
 from penstock.adapters.mysql.row_reader import MysqlRowReader
-from penstock.core.positions import BinlogPosition
+from penstock.core.positions import BinlogPosition, PreparedXa
 from penstock.core.snapshots import SnapshotOptions
 from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.ports.snapshots import ChunkOrder
@@ -65,3 +67,18 @@ def test_one_chunk_of_a_table_is_read_at_once_where_writers_wait_for_each(
     assert chunk.cursor is not None
     assert len(chunk.ahead) == marked
     assert ("FLUSH TABLES WITH READ LOCK" in connection.sent) is is_locked
+
+
+def test_rows_of_xa_transactions_that_nobody_has_read_are_waited_for() -> None:
+    """They are not visible before XA COMMIT, and no row of the log is behind that."""
+    unread, read, newer = PreparedXa("X'01',X'',1"), PreparedXa("X'02',X'',1", "binlog.000001", 4), PreparedXa("X'03'")
+    opened = BinlogPosition("binlog.000001", 400, gtids=_GTID, prepared=(unread, read))
+    unread_at_start = prepared_without_rows(opened)
+    reader = MysqlRowReader(MysqlServer("h", 1, "u", ""), DEFAULT_POLICY, "0a", None, unread_at_start)
+    later = replace(opened, offset=800, prepared=(unread, newer))
+
+    chunks = [reader.read(ChunkOrder(SCHEMA, SnapshotOptions(), "7", low, "0" * 12)) for low in (opened, later)]
+
+    assert [(chunk.rows, chunk.cursor, chunk.high) for chunk in chunks] == [(None, "7", opened), (None, "7", later)]
+    assert ["X'01',X'',1 " in f"{chunk.waits and chunk.waits.message} " for chunk in chunks] == [True, True]
+    assert unseen_rows(replace(later, prepared=(newer, read)), unread_at_start) is None

@@ -1,4 +1,4 @@
-"""XA transactions that are prepared while a copy begins: rows in the log before it, commits behind it."""
+"""XA transactions that are prepared while rows are read: rows in the log before it, commits behind it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from pymysql.constants import ER
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.adapters.mysql.history import head
-from penstock.core.errors import UnfitServerError
-from penstock.core.positions import BinlogPosition, PreparedXa
+from penstock.core.errors import UnavailableError, UnfitServerError
+from penstock.core.positions import BinlogPosition, PreparedXa, binlog_position
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import pymysql
+
+    from penstock.core.positions import Position
 
 _WAIT_SECONDS = 10.0
 _PAUSE_SECONDS = 0.1
@@ -65,6 +69,24 @@ def with_prepared(position: BinlogPosition, place: BinlogPosition) -> BinlogPosi
     if (place.file, place.offset) == (position.file, position.offset):
         return position
     return replace(position, prepared=(PreparedXa("", place.file, place.offset),))
+
+
+def prepared_without_rows(position: Position) -> frozenset[str]:
+    """What is prepared at `position` without rows of tables that were wanted when it was read.
+
+    They may have rows of tables that are wanted since. Nobody reads the log again for them:
+    it may be purged by now, and most of them are of tables that are none of ours.
+    """
+    return frozenset(xa.xid for xa in binlog_position(position).prepared if xa.xid and not xa.file)
+
+
+def unseen_rows(low: Position, unread: Collection[str]) -> UnavailableError | None:
+    """Return what a reader has to wait for to whom rows of `unread`, if they are prepared at `low`, are not visible."""
+    left = sorted(prepared_without_rows(low).intersection(unread))
+    if not left:
+        return None
+    message = f"XA transactions from before the start of the capture are prepared: {', '.join(left[:10])}"
+    return UnavailableError(message, "it goes on behind their XA COMMIT or XA ROLLBACK (XA RECOVER lists them)")
 
 
 def _prepared(connection: pymysql.Connection) -> set[str]:

@@ -22,6 +22,7 @@ from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_
 from penstock.adapters.mysql.history import end_of_log
 from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS
 from penstock.adapters.mysql.key_order import key_of, read_cursor, within, write_cursor
+from penstock.adapters.mysql.prepared import unseen_rows
 from penstock.adapters.mysql.printed_rows import rows_expected, select_rows, stream_rows
 from penstock.adapters.mysql.read_batches import deleted_batch, read_batch
 from penstock.adapters.mysql.reading_transaction import begin_reading
@@ -38,7 +39,7 @@ from penstock.core.snapshots import Method, require_key
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from penstock.adapters.mysql.replica_lag import LagLimit
     from penstock.core.positions import Position
@@ -58,14 +59,23 @@ _GONE = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR})
 class MysqlRowReader:
     """A `RowReader` over connections that are opened when they are needed and again when they were lost."""
 
-    def __init__(self, server: MysqlServer, policy: TablePolicy, owner: str, lag_limit: LagLimit | None = None) -> None:
+    def __init__(
+        self,
+        server: MysqlServer,
+        policy: TablePolicy,
+        owner: str,
+        lag_limit: LagLimit | None = None,
+        unread: Collection[str] = (),
+    ) -> None:
         """Read from `server`; tables are shaped as `policy` wants them, and copies are those of `owner`.
 
-        No chunk is read while replicas are further behind than `lag_limit` allows, but for those of a locked table.
+        No chunk is read while replicas are further behind than `lag_limit` allows, but for those of a locked table;
+        and none without locks while an XA transaction of `unread` is prepared, of which the capture has no rows.
         """
         self._server = server
         self._policy = policy
         self._owner = owner
+        self._unread = unread
         self._connection: pymysql.Connection | None = None
         self._delays_writers = False
         self._copier: BlackholeCopier | None = None
@@ -90,6 +100,9 @@ class MysqlRowReader:
                 assert_never(other)
 
     def _read_between(self, order: ChunkOrder) -> Chunk:
+        unseen = unseen_rows(order.low, self._unread)
+        if unseen is not None:
+            return Chunk(None, None, order.low, order.cursor, waits=unseen)
         with self._transaction(order.schema.table, order.low) as connection:
             table = order.schema.table
             with contextlib.closing(self._connect()) as other:
