@@ -129,6 +129,28 @@ def test_a_table_that_the_config_adds_gets_a_snapshot_by_itself(chain: Chain) ->
     assert sorted(chain.query("SELECT id, n FROM {schema}.other")) == source_rows(chain, "SELECT id, n FROM other")
 
 
+@pytest.mark.nightly
+def test_the_snapshot_of_a_table_that_the_config_adds_waits_for_rows_that_are_prepared(chain: Chain) -> None:
+    chain.write("CREATE TABLE first (id INT PRIMARY KEY)", "CREATE TABLE other (id INT PRIMARY KEY)")
+    chain.start()
+    chain.carry()
+    chain.write("XA START 'x'", "INSERT INTO other VALUES (1)", "XA END 'x'", "XA PREPARE 'x'")
+    chain.carry()
+
+    carry_tables(chain, f"{chain.name}.*", "when-needed")
+    chain.carry()
+    (waits,) = read_snapshots(chain.spec)
+    chain.write("XA COMMIT 'x'", "INSERT INTO other VALUES (2)")
+    # The snapshot is looked at before the commit is read, and nobody waits here until it is looked at again.
+    chain.carry()
+    chain.carry()
+
+    assert waits.status == Status.RUNNING
+    assert "XA transactions from before the start of the capture" in waits.error
+    assert statuses(chain) == {"other": Status.DONE}
+    assert sorted(chain.query("SELECT id FROM {schema}.other")) == [(1,), (2,)]
+
+
 def test_a_table_that_stopped_goes_on_with_a_snapshot_and_without_what_went_meanwhile(chain: Chain) -> None:
     chain.write("CREATE TABLE first (id INT PRIMARY KEY, n INT)", "INSERT INTO first VALUES (1, 1), (2, 2), (3, 3)")
     chain.start()
