@@ -25,6 +25,7 @@ from penstock.core.avro.schemas import table_schema, value_schema
 from penstock.core.changes import Op
 from penstock.core.joins.algebra import JoinState
 from penstock.core.joins.changes import changes_in_parts, output_changes
+from penstock.core.joins.described import Described
 from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import plan_join
 from penstock.core.joins.upgrade import MadeJoin, made_join
@@ -175,7 +176,18 @@ class KeptJoin:
     def job(self, plan: JoinPlan) -> JoinJob:
         """The join of `plan` here."""
         streams = tuple(
-            JoinStream(_SOURCE, TABLES[given].table, topic, self._ids[given], timelines=(((0, 0),),))
+            JoinStream(
+                _SOURCE,
+                TABLES[given].table,
+                topic,
+                self._ids[given],
+                timelines=(((0, 0),),),
+                described=tuple(
+                    Described((1, 0, number), self._ids[number])
+                    for number, each in enumerate(TABLES)
+                    if each.table == TABLES[given].table
+                ),
+            )
             for given, topic in enumerate(self._topics)
         )
         return JoinJob("kept", plan, streams, f"{self.prefix}.schemas")

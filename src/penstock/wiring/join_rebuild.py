@@ -19,7 +19,7 @@ from penstock.core.joins.upgrade import made_join, stays_in_topic
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.links.joins.publish import Announcement, JoinLetters, JoinPublisher
 from penstock.links.joins.record import NO_BATCH, JoinRecord
-from penstock.links.joins.resolve import resolve_join
+from penstock.links.joins.resolve import resolve_join, with_described
 from penstock.links.joins.spec import StandingState
 from penstock.wiring.join_states import (
     checkpoint_of,
@@ -172,7 +172,7 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | O
         if not planned_batches(checkpoint):
             require_whole(log, job, partitions)
         _require_topic_that_steps_read(spec, job, read.announced, registry)
-        standing = _standing(spec, job, record)
+        standing = _standing(spec, job, record, read.announced)
         next_record, announcement = _next(job, replace(record, epoch=epoch), generation, standing)
         keep_job(checkpoint, job)
         reaches = {**read_mark(spec, name).ends, **record.places}
@@ -278,14 +278,16 @@ def _begun(
     return job, partitions
 
 
-def _standing(spec: PipelineSpec, job: JoinJob, record: JoinRecord) -> StandingState | None:
+def _standing(
+    spec: PipelineSpec, job: JoinJob, record: JoinRecord, announced: Sequence[SchemaChange]
+) -> StandingState | None:
     checkpoint = checkpoint_of(spec, job.name, record.generation)
     old = kept_job(checkpoint, record)
     if old is None or record.batch == NO_BATCH or not has_state(spec, job.name, record):
         return None
     if not can_take_the_place(old.plan, job.plan):
         return None
-    return StandingState(old, checkpoint, record.batch, record.places)
+    return StandingState(with_described(old, announced), checkpoint, record.batch, record.places)
 
 
 def _next(

@@ -11,6 +11,7 @@ from penstock.core.errors import UsageError
 from penstock.core.joins.upgrade import REBUILD
 from penstock.links.joins.publish import JoinTarget
 from penstock.links.joins.record import NO_BATCH
+from penstock.links.joins.resolve import with_described
 from penstock.ports.registry import RegisteredTable
 from penstock.wiring.join_states import checkpoint_of, has_state, kept_job
 from penstock.wiring.joins import with_topics
@@ -56,7 +57,7 @@ def plan_as_it_was(spec: PipelineSpec, name: str, log: TopicReader, registry: Re
         raise _cannot(name, "another release has made its state")
     if _columns(table_schema(registry.value_schema(told[-1].value_schema_id))) != _columns(job.plan.output):
         raise _cannot(name, "its output has other columns by now")
-    job, _ = with_topics(spec, log, job, read)
+    job, _ = with_topics(spec, log, with_described(job, read.announced), read)
     return AsItWas(job, checkpoint, record, _target(spec, job, told[-1]))
 
 

@@ -38,7 +38,7 @@ def test_so_many_of_them_that_something_else_is_wrong_stop_the_join() -> None:
 
 def test_a_message_in_a_partition_that_was_added_stops_the_join_with_what_to_do() -> None:
     stream = JoinStream("db", TableId("shop", "t"), "db.shop.t", 1, timelines=(((0, 0),),))
-    decoder = JoinDecoder(JoinJob("joined", PLAN, (stream,), "schemas"), lambda _: "")
+    decoder = JoinDecoder(JoinJob("joined", PLAN, (stream, stream), "schemas"), lambda _: "")
 
     with pytest.raises(PositionError, match=r"topic db.shop.t had 1 partition\(s\) and now has 2") as stopped:
         list(decoder.decode("db.shop.t", 1, np.array([0]), pa.array([b"any"], pa.binary())))

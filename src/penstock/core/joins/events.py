@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.core.errors import LogError
 from penstock.core.joins.keys import key_bytes
-from penstock.core.joins.rows import encode_stored, find_seen
+from penstock.core.joins.rows import encode_stored, find_seen, key_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,8 +72,8 @@ def row_events(plan: JoinPlan, index: int, changed: Changed) -> pa.RecordBatch:
     Raises PenstockError for rows that the plan does not fit any more.
     """
     given, rows = plan.inputs[index], changed.rows
-    join_key: Any = key_bytes([rows.column(name) for name in given.join_keys])
-    row_key: Any = key_bytes([rows.column(name) for name in given.row_key])
+    join_key: Any = key_bytes(key_values(given, given.join_keys, rows))
+    row_key: Any = key_bytes(key_values(given, given.row_key, rows))
     if given.keeps_nulls:
         # Other join keys begin with a digit.
         alone: Any = pc.binary_join_element_wise(pa.scalar(b"\0"), row_key, pa.scalar(b"", pa.binary()))

@@ -17,12 +17,15 @@ from penstock.core.avro.message_fields import ColumnValues
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError
 from penstock.core.joins.filters import filter_of
-from penstock.core.tables import TableId, TableSchema
+from penstock.core.tables import Column, PrintedType, TableId, TableSchema
+from penstock.core.transforms.constants import fill_value
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from penstock.core.avro.arrays import ArrowArray, Flags
+    from penstock.core.joins.described import Origin
     from penstock.core.joins.plan import PlannedInput
-    from penstock.core.tables import Column
 
 
 def encode_stored(given: PlannedInput, rows: pa.RecordBatch) -> pa.BinaryArray:
@@ -64,7 +67,7 @@ def planned_values(given: PlannedInput, column: Column, rows: pa.RecordBatch) ->
         if column.nullable:
             nothing: ArrowArray = pa.array([None] * rows.num_rows, wanted)
             return nothing
-        raise _unfit(given, f"its rows lack {column.name}, which could not be null")
+        raise _lacking(given, column.name)
     values: Any = rows.column(index)
     try:
         values = values if values.type == wanted else values.cast(wanted)
@@ -75,6 +78,62 @@ def planned_values(given: PlannedInput, column: Column, rows: pa.RecordBatch) ->
         raise _unfit(given, f"a row has NULL in {column.name}, which could not be null")
     checked: ArrowArray = values
     return checked
+
+
+def key_values(given: PlannedInput, names: Sequence[str], rows: pa.RecordBatch) -> list[ArrowArray]:
+    """The values of columns of a key. Raises PenstockError where the rows' schema has one no more."""
+    there = rows.schema.names
+    for name in names:
+        if name not in there:
+            raise _lacking(given, name)
+    return [rows.column(name) for name in names]
+
+
+def as_planned(
+    given: PlannedInput, table: TableSchema, origins: Mapping[str, Origin], rows: pa.RecordBatch
+) -> pa.RecordBatch:
+    """Rows of some schema with the columns of `table` that the plan needs of an input, by the names that it knows.
+
+    A column that came later has the value that the source gave to the rows there were.
+    Raises PenstockError where nobody knows that.
+    """
+    if all(name == origin for name, origin in origins.items()):
+        return rows
+    needed = {column.name for column in (*given.stored.columns, *given.tested)} | {*given.join_keys, *given.row_key}
+    found: dict[str, ArrowArray] = {}
+    for column in table.columns:
+        if column.name not in needed:
+            continue
+        match origins[column.name]:
+            case str(name):
+                found[column.name] = rows.column(name)
+            case Column() as added:
+                found[column.name] = _filled(given, added, rows.num_rows)
+            case None if column.nullable:
+                found[column.name] = pa.array([None] * rows.num_rows, arrow_type(column.type))
+            case None:
+                raise _lacking(given, column.name)
+    return pa.RecordBatch.from_pydict(found)
+
+
+def _filled(given: PlannedInput, added: Column, count: int) -> ArrowArray:
+    """What `count` rows that are older than a column have in it."""
+    text = added.default if added.filled is None else added.filled
+    value: Any
+    if added.filled is None and added.default_is_expression and added.nullable:
+        # Its capture stops the table there, and rows that are read anew come behind these.
+        value = None
+    elif isinstance(added.type, PrintedType) and added.type.kind == "postgres" and text is not None:
+        # Both the default and values are as PostgreSQL prints them.
+        value = text
+    else:
+        try:
+            value = fill_value(added)[0].as_py()
+        except ValueError as error:
+            reason = f"rows are older than its column {added.name}, and their value there is not known: {error}"
+            raise _unfit(given, reason) from error
+    filled: ArrowArray = pa.array([value] * count, arrow_type(added.type))
+    return filled
 
 
 def find_seen(given: PlannedInput, rows: pa.RecordBatch) -> Flags:
@@ -88,6 +147,14 @@ def find_seen(given: PlannedInput, rows: pa.RecordBatch) -> Flags:
     return found
 
 
+def _lacking(given: PlannedInput, name: str) -> PenstockError:
+    return _unfit(given, f"its rows lack {name}, which could not be null")
+
+
 def _unfit(given: PlannedInput, reason: str) -> PenstockError:
     message = f"the join cannot go on with {given.name}: {reason}"
-    return PenstockError(message, "make another join: give the output another `source` name, and start again")
+    hint = (
+        "put the column into exclude_fields where that is possible, or leave the table out; "
+        "have a join that has begun made again then: penstock joinery rebuild FILE JOIN"
+    )
+    return PenstockError(message, hint)

@@ -18,6 +18,7 @@ from penstock.core.message_format import decode_rows, schema_ids
 from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
 from penstock.core.timelines import timelines_at
 from penstock.core.topic_fingerprints import foreign_message, require_partitions
+from penstock.links.joins.columns import InputColumns, require_described
 from penstock.links.objects.in_order import read_orders
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class JoinDecoder:
         """Know schemas by `value_schema` (ports/registry.Registry)."""
         self._job = job
         self._value_schema = value_schema
+        self._columns = [
+            InputColumns(given, stream, value_schema)
+            for given, stream in zip(job.plan.inputs, job.streams, strict=True)
+        ]
 
     def decode(
         self, topic: str, partition: int, offsets: Integers, values: pa.BinaryArray
@@ -50,8 +55,9 @@ class JoinDecoder:
         """Yield the events of messages of one partition, in their order, and those that are no changes of the input.
 
         A tombstone is passed over: a delete came before it. Raises PenstockError for
-        rows that the join's plan does not fit any more, and PositionError for a partition
-        that was added while the join runs.
+        rows that the join's plan does not fit any more, PositionError for a partition
+        that was added while the join runs, and UnavailableError for columns that were
+        announced since the join was opened: then it is to be opened again.
         """
         if topic == self._job.schemas_topic:
             for offset, value in zip(offsets.tolist(), values.to_pylist(), strict=True):
@@ -86,11 +92,11 @@ class JoinDecoder:
             for index, stream in enumerate(self._job.streams):
                 if stream.topic == topic:
                     piece = values.slice(start, end - start)
-                    yield self._changes(index, partition, int(ids[start]), offsets[start:end], piece)
+                    yield from self._changes(index, partition, int(ids[start]), offsets[start:end], piece)
 
     def _changes(
         self, index: int, partition: int, schema_id: int, offsets: Integers, values: pa.BinaryArray
-    ) -> pa.RecordBatch:
+    ) -> Iterator[pa.RecordBatch]:
         stream = self._job.streams[index]
         text = self._value_schema(schema_id)
         schema = _own_schema(text)
@@ -102,7 +108,9 @@ class JoinDecoder:
         timelines = timelines_at(stream.timelines[partition], offsets)
         orders = read_orders(decoded, timelines)
         is_deleted = np.asarray(pc.equal(decoded.op, pa.scalar(Op.DELETE.value)), np.bool_)
-        return row_events(self._job.plan, index, Changed(decoded.rows, is_deleted, partition, offsets, orders))
+        for part, rows in self._columns[index].pieces(schema_id, decoded.rows, orders):
+            changed = Changed(rows, is_deleted[part], partition, offsets[part], orders[part])
+            yield row_events(self._job.plan, index, changed)
 
     def _announced(self, offset: int, told: SchemaChange) -> Iterator[pa.RecordBatch]:
         for index, stream in enumerate(self._job.streams):
@@ -117,6 +125,7 @@ class JoinDecoder:
                 continue
             if told.topic != stream.topic:
                 raise _ends(self._job, stream, f"it goes on in {told.topic}, with a type that readers cannot read on")
+            require_described(stream, told)
             if told.kind in _EMPTYING:
                 yield truncate_event(index, offset, told.order)
 

@@ -14,8 +14,9 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
 from penstock.core.joins.keys import key_bytes
-from penstock.core.joins.rows import encode_stored, find_seen
+from penstock.core.joins.rows import encode_stored, find_seen, key_values
 from penstock.core.message_format import decode_rows, schema_ids
+from penstock.links.joins.columns import InputColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,13 +69,17 @@ def estimate_state(
     for given, stream in zip(job.plan.inputs, job.streams, strict=True):
         ranges = {place: (begins[place], ends[place]) for place in sorted(begins) if place[0] == stream.topic}
         offsets = sum(end - begin for begin, end in ranges.values())
+        columns = InputColumns(given, stream, value_schema)
         seen, count, rows_of_change, sizes = 0, 0, 0, list[float]()
         for stretches in _stretches(ranges):
             seen += sum(end - start for start, end in stretches.values())
-            for decoded in _read(scan, stretches, value_schema):
+            for schema_id, decoded in _read(scan, stretches, value_schema):
                 count += len(decoded)
                 rows_of_change += _rows_of_change(decoded)
-                sizes += _sizes(given, decoded)
+                # Where the table came back to a schema, sizes are the same whichever of the times it was.
+                orders = np.zeros((len(decoded), 3), np.int64)
+                for _, rows in columns.pieces(schema_id, decoded.rows, orders):
+                    sizes += _sizes(given, rows)
         # Offsets are those of the ends of transactions, and of what was compacted away, too.
         messages = round(offsets * count / seen) if seen else 0
         rows = round(messages * max(0, rows_of_change) / count) if count else 0
@@ -94,15 +99,15 @@ def _stretches(ranges: Mapping[Place, tuple[int, int]]) -> Iterator[Mapping[Plac
 
 def _read(
     scan: Scan, stretches: Mapping[Place, tuple[int, int]], value_schema: Callable[[int], str]
-) -> Iterator[DecodedRows]:
-    """Yield the messages of stretches, those of one schema together."""
+) -> Iterator[tuple[int, DecodedRows]]:
+    """Yield the messages of stretches, those of one schema (by its id) together."""
     values = pa.array([value for _, _, _, value in scan(stretches) if value is not None], pa.binary())
     # What cannot be read will be in the join's dead letters.
     with suppress(CorruptLogError):
         ids = schema_ids(values) if len(values) else np.empty(0, np.int64)
         for schema_id in np.unique(ids).tolist():
             text = value_schema(schema_id)
-            yield decode_rows(table_schema(text), text, values.filter(pa.array(ids == schema_id)))
+            yield schema_id, decode_rows(table_schema(text), text, values.filter(pa.array(ids == schema_id)))
 
 
 def _rows_of_change(decoded: DecodedRows) -> int:
@@ -111,12 +116,11 @@ def _rows_of_change(decoded: DecodedRows) -> int:
     return sum(op in {Op.CREATE.value, Op.READ.value} for op in ops) - ops.count(Op.DELETE.value)
 
 
-def _sizes(given: PlannedInput, decoded: DecodedRows) -> list[float]:
+def _sizes(given: PlannedInput, rows: pa.RecordBatch) -> list[float]:
     """What each row takes in the state."""
-    rows = decoded.rows
     if given.where:
         rows = rows.filter(pa.array(find_seen(given, rows)))
-    keys = [key_bytes([rows.column(name) for name in names]) for names in (given.row_key, given.join_keys)]
+    keys = [key_bytes(key_values(given, names, rows)) for names in (given.row_key, given.join_keys)]
     row_key, join_key, stored = (_lengths(each) for each in (*keys, encode_stored(given, rows)))
     size = row_key + join_key + stored + _CELL_BYTES + _GROUP_BYTES
     if given.remembered:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import START_ANEW, UnknownStreamError, UsageError
+from penstock.core.joins.described import described
 from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import plan_join
 from penstock.core.tables import TableId
@@ -47,7 +48,16 @@ def resolve_join(
         for given, stream in zip(join.inputs, streams, strict=True)
     ]
     output = JoinOutput(TableId(join.output.namespace, join.output.source), join.output.pkey, join.output.doc)
-    return JoinJob(join.name, plan_join(inputs, output), tuple(streams), schemas_topic)
+    return with_described(JoinJob(join.name, plan_join(inputs, output), tuple(streams), schemas_topic), announced)
+
+
+def with_described(job: JoinJob, announced: Sequence[SchemaChange]) -> JoinJob:
+    """Add what was announced of the columns of each input, so that messages of all their schemas can be read."""
+    streams = []
+    for stream in job.streams:
+        own = (described(each) for each in announced if (each.source, each.table) == (stream.source, stream.table))
+        streams.append(replace(stream, described=tuple(each for each in own if each is not None)))
+    return replace(job, streams=tuple(streams))
 
 
 def _find(join: JoinSpec, given: JoinInputSpec, announced: Sequence[SchemaChange]) -> JoinStream:

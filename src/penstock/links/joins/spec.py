@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from penstock.core.joins.described import Described
     from penstock.core.joins.plan import JoinPlan
     from penstock.core.tables import TableId
 
@@ -18,7 +19,8 @@ class JoinStream:
     """An input: the changes of `table` of `source`, in `topic`; `schema_id` is that of the values it was planned with.
 
     `topic_id` tells the topic from others of its name. `timelines` has for each partition
-    the offsets at which timelines begin, each with its timeline.
+    the offsets at which timelines begin, each with its timeline. `described` is what was
+    announced of the table's columns by the time that the join was opened, oldest first.
     """
 
     source: str
@@ -27,6 +29,7 @@ class JoinStream:
     schema_id: int
     topic_id: str = ""
     timelines: tuple[tuple[tuple[int, int], ...], ...] = ()
+    described: tuple[Described, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
