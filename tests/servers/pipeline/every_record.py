@@ -10,8 +10,9 @@ from penstock.adapters.duckdb.database import DuckdbLimits
 from penstock.adapters.duckdb.scratch import open_scratch
 from penstock.links.joins.kept_job import job_from_mapping
 from penstock.links.joins.record import NO_BATCH, JoinRecord
+from penstock.links.joins.resolve import with_described
 from penstock.links.joins.verify import JoinTopics, verify_join
-from penstock.wiring.joins import standing_join
+from penstock.wiring.joins import read_join, standing_join
 from penstock.wiring.open import open_registry, open_topic_log
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def assert_joined_at_every_record(spec: PipelineSpec, name: str, before: Mapping
     """
     with closing(open_topic_log(spec)) as log, closing(open_registry(spec)) as registry:
         standing = standing_join(spec, name, log, registry)
-        jobs = {**before, standing.record.generation: standing.job}
+        announced = read_join(spec, log, name).announced
+        gone = {generation: with_described(job, announced) for generation, job in before.items()}
+        jobs = {**gone, standing.record.generation: standing.job}
         own = [(topic, number) for topic in standing.outputs for number in range(log.shapes([topic])[topic][1])]
         begins, ends = log.begins(own), log.ends(own)
         records = _records(spec, name, log)

@@ -87,7 +87,7 @@ class Life:
 
 def life(*versions: tuple[Column, ...] | tuple[tuple[Column, ...], tuple[tuple[str, str], ...]]) -> Life:
     pairs = [each if each and isinstance(each[0], tuple) else (each, ()) for each in versions]
-    return Life(tuple(pairs))  # type: ignore[arg-type]
+    return Life(tuple(pairs))
 
 
 def test_rows_that_are_older_than_a_column_have_its_default() -> None:

@@ -78,8 +78,8 @@ def estimate_state(
                 rows_of_change += _rows_of_change(decoded)
                 # Where the table came back to a schema, sizes are the same whichever of the times it was.
                 orders = np.zeros((len(decoded), 3), np.int64)
-                for _, rows in columns.pieces(schema_id, decoded.rows, orders):
-                    sizes += _sizes(given, rows)
+                for _, piece in columns.pieces(schema_id, decoded.rows, orders):
+                    sizes += _sizes(given, piece)
         # Offsets are those of the ends of transactions, and of what was compacted away, too.
         messages = round(offsets * count / seen) if seen else 0
         rows = round(messages * max(0, rows_of_change) / count) if count else 0

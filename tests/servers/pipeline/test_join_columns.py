@@ -1,0 +1,157 @@
+"""Columns that come, go and get other names before a join begins and while it goes on, beside SQL's join."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from penstock.cli.joinery import app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from tests.servers.pipeline.conftest import PipelineCase
+
+FIRST = (
+    "CREATE TABLE business (business_id INT PRIMARY KEY, city VARCHAR(20))",
+    "CREATE TABLE review (review_id INT PRIMARY KEY, biz_id INT, stars INT, l INT, r INT, gone INT)",
+    "INSERT INTO business VALUES (1, 'Ulm'), (2, 'Bonn')",
+    "INSERT INTO review VALUES (10, 1, 5, 1, -1, 7), (11, 1, 4, 2, -2, 7), (12, 2, 3, 3, -3, 7), (13, 9, 2, 4, -4, 7)",
+)
+BEFORE = (
+    "ALTER TABLE review ADD COLUMN status VARCHAR(20) DEFAULT 'open'",
+    "ALTER TABLE review ALTER COLUMN status SET DEFAULT 'closed'",
+    "ALTER TABLE review RENAME COLUMN stars TO rating",
+    "ALTER TABLE review RENAME COLUMN l TO r, RENAME COLUMN r TO l",
+    "ALTER TABLE review DROP COLUMN gone",
+    "ALTER TABLE review ADD COLUMN gone INT",
+    "ALTER TABLE review ADD COLUMN n INT NOT NULL DEFAULT 5",
+    "ALTER TABLE business ADD COLUMN area INT DEFAULT 3",
+    "INSERT INTO business VALUES (3, 'Trier', 4)",
+    "INSERT INTO review VALUES (14, 3, 1, -5, 5, 'open', 8, 6), (15, 3, 1, -6, 6, 'closed', 8, 6)",
+)
+"""Those of before have the status open, and the joined ones that are not touched any more are in the state by then."""
+MEANWHILE = (
+    "ALTER TABLE review RENAME COLUMN rating TO points",
+    "ALTER TABLE review RENAME COLUMN l TO r, RENAME COLUMN r TO l",
+    "ALTER TABLE review ADD COLUMN more INT DEFAULT 1",
+    "UPDATE review SET points = 2, l = 20 WHERE review_id = 11",
+    "UPDATE review SET biz_id = 2 WHERE review_id = 13",
+    "INSERT INTO review VALUES (16, 1, 9, 7, -7, 'open', NULL, 5, 2)",
+)
+JOINED = (
+    "SELECT r.review_id, r.{0}, r.{1}, r.{2}, r.status, r.gone, r.n, b.city, b.area FROM review r"
+    " JOIN business b ON r.biz_id = b.business_id AND r.status = 'open' ORDER BY 1"
+)
+
+
+def with_join(case: PipelineCase) -> str:
+    """Add the join to a case, and return its name."""
+    name = f"open_{case.database}"
+    join = {
+        "join": [
+            {"topic": f"{case.database}.review", "join_keys": ["biz_id"], "where": "status = 'open'"},
+            {
+                "topic": f"{case.database}.business",
+                "join_keys": ["business_id"],
+                "aliases": [{"from": "business_id", "to": "biz_id"}],
+            },
+        ],
+        "output": {"namespace": "joined", "source": name, "pkey": ["review_id"]},
+    }
+    (case.file.parent / "open.yaml").write_text(yaml.safe_dump(join))
+    config = yaml.safe_load(case.file.read_text())
+    config["joins"] = ["open.yaml"]
+    config["links"].append({"from": name, "to": "warehouse"})
+    case.file.write_text(yaml.safe_dump(config))
+    return name
+
+
+def assert_joined(
+    case: PipelineCase, name: str, in_source: tuple[str, str, str], in_join: tuple[str, str, str]
+) -> None:
+    """The warehouse has what the source says, whose columns may have other names than the join's."""
+    with closing(case.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(JOINED.format(*in_source))
+        expected = [tuple(row) for row in cursor.fetchall()]
+    columns = ", ".join(["review_id", *in_join, "status", "gone", "n", "city", "area"])
+    found = [tuple(row.values()) for row in case.query(f"SELECT {columns} FROM joined.{name} ORDER BY 1")]
+    assert len(expected) >= 4
+    assert found == expected
+    verified = CliRunner().invoke(app, ["verify", str(case.file)])
+    assert verified.exit_code == 0, verified.output
+
+
+def assert_columns_keep_their_values(case: PipelineCase) -> None:
+    case.write(*FIRST)
+    case.run_once()
+    case.write(*BEFORE)
+    case.run_once()
+    name = with_join(case)
+    checked = CliRunner().invoke(app, ["check", str(case.file)])
+    assert checked.exit_code == 0, checked.output
+
+    case.run_once()
+    assert_joined(case, name, ("rating", "l", "r"), ("rating", "l", "r"))
+
+    case.write(*MEANWHILE)
+    case.run_once()
+    assert_joined(case, name, ("points", "r", "l"), ("rating", "l", "r"))
+
+    # Without the alias, the warehouse could not tell a new name from a column that goes and one that comes.
+    file = case.file.parent / "open.yaml"
+    join = yaml.safe_load(file.read_text())
+    join["join"][0]["aliases"] = [{"from": "points", "to": "rating"}]
+    file.write_text(yaml.safe_dump(join))
+    told = CliRunner().invoke(app, ["rebuild", str(case.file), name])
+    assert told.exit_code == 0, told.output
+    case.run_once()
+    assert_joined(case, name, ("points", "l", "r"), ("rating", "l", "r"))
+
+
+@pytest.mark.nightly
+def test_columns_that_change_before_and_while_a_join_goes_on_keep_their_values(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    assert_columns_keep_their_values(make_case(partitions=2))
+
+
+@pytest.mark.nightly
+def test_columns_keep_their_values_in_a_join_by_spark(
+    make_case: Callable[..., PipelineCase], spark: SparkSession
+) -> None:
+    del spark
+    assert_columns_keep_their_values(make_case(partitions=2))
+
+
+@pytest.mark.nightly
+def test_a_join_key_that_came_later_joins_older_rows_by_its_default(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    case.write(
+        "CREATE TABLE business (business_id INT PRIMARY KEY, city VARCHAR(20))",
+        "CREATE TABLE review (review_id INT PRIMARY KEY, stars INT)",
+        "INSERT INTO business VALUES (1, 'Ulm'), (2, 'Bonn')",
+        "INSERT INTO review VALUES (10, 5), (11, 4)",
+        "ALTER TABLE review ADD COLUMN status VARCHAR(20) DEFAULT 'open'",
+    )
+    case.run_once()
+    case.write(
+        "ALTER TABLE review ADD COLUMN biz_id INT DEFAULT 2",
+        "INSERT INTO review VALUES (12, 3, 'open', 1), (13, 2, 'open', NULL)",
+    )
+    case.run_once()
+    name = with_join(case)
+    checked = CliRunner().invoke(app, ["check", str(case.file)])
+    case.run_once()
+
+    assert checked.exit_code == 0, checked.output
+    assert case.query(f"SELECT review_id, city FROM joined.{name} ORDER BY 1") == [
+        {"review_id": 10, "city": "Bonn"},
+        {"review_id": 11, "city": "Bonn"},
+        {"review_id": 12, "city": "Ulm"},
+    ]
