@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from tests.servers.pipeline.killing import kill_everything, wait_for
 from typer.testing import CliRunner
 
 from penstock.cli.joinery import app
@@ -14,9 +15,10 @@ from penstock.cli.joinery import app
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
     from tests.servers.pipeline.conftest import PipelineCase
+    from tests.servers.pipeline.user_pipeline import UserPipeline
 
+WAIT_SECONDS = 300.0
 FIRST = (
     "CREATE TABLE business (business_id INT PRIMARY KEY, city VARCHAR(20))",
     "CREATE TABLE review (review_id INT PRIMARY KEY, biz_id INT, stars INT, l INT, r INT, gone INT)",
@@ -50,7 +52,7 @@ JOINED = (
 )
 
 
-def with_join(case: PipelineCase) -> str:
+def with_join(case: PipelineCase | UserPipeline) -> str:
     """Add the join to a case, and return its name."""
     name = f"open_{case.database}"
     join = {
@@ -87,7 +89,11 @@ def assert_joined(
     assert verified.exit_code == 0, verified.output
 
 
-def assert_columns_keep_their_values(case: PipelineCase) -> None:
+@pytest.mark.nightly
+def test_columns_that_change_before_and_while_a_join_goes_on_keep_their_values(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = make_case(partitions=2)
     case.write(*FIRST)
     case.run_once()
     case.write(*BEFORE)
@@ -115,18 +121,37 @@ def assert_columns_keep_their_values(case: PipelineCase) -> None:
 
 
 @pytest.mark.nightly
-def test_columns_that_change_before_and_while_a_join_goes_on_keep_their_values(
-    make_case: Callable[..., PipelineCase],
-) -> None:
-    assert_columns_keep_their_values(make_case(partitions=2))
+@pytest.mark.timeout(1200)
+def test_a_join_that_runs_goes_on_by_itself_when_columns_change(user_pipeline: UserPipeline) -> None:
+    pipeline = user_pipeline
+    name = with_join(pipeline)
+    found = f"SELECT review_id, rating, l, r, status, gone, n, city, area FROM joined.{name} ORDER BY 1"
+    again = (
+        "ALTER TABLE review RENAME COLUMN l TO r, RENAME COLUMN r TO l",
+        "ALTER TABLE review DROP COLUMN more",
+        "ALTER TABLE review MODIFY COLUMN points INT AFTER n",
+        "UPDATE review SET l = l + 100, points = 7",
+    )
+    pipeline.execute(*FIRST, *BEFORE)
 
+    def is_joined(columns: tuple[str, str, str]) -> bool:
+        with closing(pipeline.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute(JOINED.format(*columns))
+            expected = [tuple(row) for row in cursor.fetchall()]
+        return len(expected) >= 4 and pipeline.rows(found) == expected
 
-@pytest.mark.nightly
-def test_columns_keep_their_values_in_a_join_by_spark(
-    make_case: Callable[..., PipelineCase], spark: SparkSession
-) -> None:
-    del spark
-    assert_columns_keep_their_values(make_case(partitions=2))
+    running = pipeline.start()
+    wait_for(lambda: running.poll() is not None or is_joined(("rating", "l", "r")), WAIT_SECONDS)
+    pipeline.execute(*MEANWHILE)
+    wait_for(lambda: running.poll() is not None or is_joined(("points", "r", "l")), WAIT_SECONDS)
+    pipeline.execute(*again)
+    kill_everything(running, pipeline.home)
+    running = pipeline.start()
+    wait_for(lambda: running.poll() is not None or is_joined(("points", "l", "r")), WAIT_SECONDS)
+    kill_everything(running, pipeline.home)
+
+    assert is_joined(("points", "l", "r"))
+    assert f"the columns of db.{pipeline.database}.review changed" in (pipeline.directory / "run.log").read_text()
 
 
 @pytest.mark.nightly

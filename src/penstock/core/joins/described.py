@@ -116,16 +116,11 @@ def column_origins(
 
 def _kept(before: TableSchema, after: TableSchema, step: Described) -> Mapping[str, str]:
     """Which columns of `before` go on in `after`, and what they are called there."""
-    renames, columns = dict(step.renames), {column.name: column for column in after.columns}
+    renames, there = dict(step.renames), {column.name for column in after.columns}
     found = {}
     for column in before.columns:
         name = renames.get(column.name, column.name)
         is_gone = column.name not in renames and name in renames.values()
-        if not is_gone and name in columns and (step.begins or _is_one(column, columns[name])):
+        if not is_gone and name in there:
             found[column.name] = name
     return found
-
-
-def _is_one(before: Column, after: Column) -> bool:
-    """Whether columns of one name are one column, as far as their source numbers them."""
-    return not (before.number and after.number) or before.number == after.number

@@ -17,7 +17,7 @@ from penstock.core.avro.message_fields import ColumnValues
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError
 from penstock.core.joins.filters import filter_of
-from penstock.core.tables import Column, PrintedType, TableId, TableSchema
+from penstock.core.tables import Column, TableId, TableSchema
 from penstock.core.transforms.constants import fill_value
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ def planned_values(given: PlannedInput, column: Column, rows: pa.RecordBatch) ->
     index = rows.schema.get_field_index(column.name)
     if index < 0:
         if column.nullable:
-            nothing: ArrowArray = pa.array([None] * rows.num_rows, wanted)
-            return nothing
+            return _nulls(column, rows.num_rows)
         raise _lacking(given, column.name)
     values: Any = rows.column(index)
     try:
@@ -110,7 +109,7 @@ def as_planned(
             case Column() as added:
                 found[column.name] = _filled(given, added, rows.num_rows)
             case None if column.nullable:
-                found[column.name] = pa.array([None] * rows.num_rows, arrow_type(column.type))
+                found[column.name] = _nulls(column, rows.num_rows)
             case None:
                 raise _lacking(given, column.name)
     return pa.RecordBatch.from_pydict(found)
@@ -118,22 +117,21 @@ def as_planned(
 
 def _filled(given: PlannedInput, added: Column, count: int) -> ArrowArray:
     """What `count` rows that are older than a column have in it."""
-    text = added.default if added.filled is None else added.filled
-    value: Any
     if added.filled is None and added.default_is_expression and added.nullable:
         # Its capture stops the table there, and rows that are read anew come behind these.
-        value = None
-    elif isinstance(added.type, PrintedType) and added.type.kind == "postgres" and text is not None:
-        # Both the default and values are as PostgreSQL prints them.
-        value = text
-    else:
-        try:
-            value = fill_value(added)[0].as_py()
-        except ValueError as error:
-            reason = f"rows are older than its column {added.name}, and their value there is not known: {error}"
-            raise _unfit(given, reason) from error
+        return _nulls(added, count)
+    try:
+        value = fill_value(added)[0].as_py()
+    except ValueError as error:
+        reason = f"rows are older than its column {added.name}, and their value there is not known: {error}"
+        raise _unfit(given, reason) from error
     filled: ArrowArray = pa.array([value] * count, arrow_type(added.type))
     return filled
+
+
+def _nulls(column: Column, count: int) -> ArrowArray:
+    nulls: ArrowArray = pa.array([None] * count, arrow_type(column.type))
+    return nulls
 
 
 def find_seen(given: PlannedInput, rows: pa.RecordBatch) -> Flags:
