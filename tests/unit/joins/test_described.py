@@ -176,6 +176,13 @@ def test_a_column_that_takes_the_name_of_another_one_is_not_that_one() -> None:
     assert table.events([(2, {"id": 1, "stars": 8, "rating": 3})], 0) == [{"id": 1, "stars": 3}]
 
 
+def test_a_column_whose_name_another_one_gets_as_it_goes_is_not_that_one() -> None:
+    table = life((ID, RIGHT, LEFT), ((ID, LEFT), (("r", "l"),)))
+
+    assert table.events([(0, {"id": 1, "r": 3, "l": 2})], 1) == [{"id": 1, "l": 3}]
+    assert table.events([(1, {"id": 1, "l": 3})], 0) == [{"id": 1, "r": 3, "l": None}]
+
+
 def test_a_column_that_was_dropped_and_added_again_comes_without_its_old_values() -> None:
     table = life(FIRST, (ID,), FIRST)
     rows = [(0, {"id": 1, "stars": 3}), (2, {"id": 2, "stars": 4}), (0, {"id": 3, "stars": 5})]
