@@ -13,7 +13,7 @@ from tests.unit.joins.joined_streams import table_of
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError, UnavailableError
-from penstock.core.joins.described import Described
+from penstock.core.joins.described import Described, described
 from penstock.core.joins.events import DELETE, UPSERT, Changed, row_events
 from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import plan_join
@@ -218,6 +218,23 @@ def test_rows_before_a_table_that_begins_anew_do_not_stop_the_join() -> None:
     table = replace(life(FIRST, (*FIRST, raw)), begins=(1,))
 
     assert table.events([(0, {"id": 1, "stars": 3})], 1) == [{"id": 1, "stars": 3, "raw": None}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        (SchemaChangeKind.SCHEMA, Described((1, 5, 0), 7, (("a", "b"),))),
+        (SchemaChangeKind.CREATE, Described((1, 5, 0), 7, (("a", "b"),), begins=True)),
+        # No join goes on behind it, and its messages must not wait to be announced.
+        (SchemaChangeKind.RENAME, Described((1, 5, 0), 7, (("a", "b"),))),
+        (SchemaChangeKind.TRUNCATE, None),
+        (SchemaChangeKind.DROP, None),
+    ],
+)
+def test_events_of_these_kinds_say_what_columns_a_table_has(kind: SchemaChangeKind, says: Described | None) -> None:
+    event = SchemaChange("db", TableId("shop", "t0"), "db.shop.t0", "", 1, 7, 1, (1, 5, 0), kind)
+
+    assert described(replace(event, column_renames=(("a", "b"),))) == says
 
 
 def decoder_of(table: Life, known: int) -> JoinDecoder:

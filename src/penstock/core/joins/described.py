@@ -44,7 +44,7 @@ class Described:
 
 def described(told: SchemaChange) -> Described | None:
     """What an event says of its table's columns; None for one that leaves them as they were."""
-    if told.kind not in {SchemaChangeKind.SCHEMA, SchemaChangeKind.CREATE}:
+    if told.kind in {SchemaChangeKind.TRUNCATE, SchemaChangeKind.DROP}:
         return None
     return Described(told.order, told.value_schema_id, told.column_renames, told.kind is SchemaChangeKind.CREATE)
 
