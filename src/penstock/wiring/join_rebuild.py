@@ -272,9 +272,8 @@ def _begun(
     generation = record.generation + 1
     empty_checkpoint(checkpoint_of(spec, name, generation))
     job, partitions = planned({})
-    schema_ids = {stream.topic: stream.schema_id for stream in job.streams}
     ends = log.ends([place for place in partitions if place[0] not in record.ids])
-    write_mark(spec, name, RebuildMark(record.generation, job.plan.digest, schema_ids, dict(ends)))
+    write_mark(spec, name, RebuildMark(record.generation, job.plan.digest, job.schemas, dict(ends)))
     return job, partitions
 
 
@@ -299,7 +298,7 @@ def _next(
         generation=generation,
         batch=NO_BATCH,
         digest=job.plan.digest,
-        schema_ids=tuple(stream.schema_id for stream in job.streams),
+        schema_ids=tuple(job.schemas.values()),
         ids={stream.topic: stream.topic_id for stream in job.streams},
         made=made_join(job.plan),
     )

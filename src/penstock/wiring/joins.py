@@ -95,8 +95,7 @@ def _plan(spec: PipelineSpec, name: str, read: ReadJoin, registry: Registry) -> 
     record = read.record
     # Without its state a join is made again, of what its inputs are now.
     is_there = record is not None and has_state(spec, name, record)
-    # A topic that is joined with itself is there once, and so is its schema.
-    pinned = dict(zip(record.ids, dict.fromkeys(record.schema_ids), strict=False)) if record and is_there else {}
+    pinned = record.schemas if record is not None and is_there else {}
     return resolve_join(spec.join(name), read.announced, registry.value_schema, schema_changes_topic(spec), pinned)
 
 
@@ -268,13 +267,13 @@ def _next_record(
 ) -> tuple[JoinRecord, Announcement | None]:
     """The record to go on from, and what is announced with it: a new table, an empty one, or other columns."""
     ids = {stream.topic: stream.topic_id for stream in job.streams}
-    schema_ids = tuple(stream.schema_id for stream in job.streams)
+    schema_ids = tuple(job.schemas.values())
     made, digest = made_join(job.plan), job.plan.digest
     fresh = JoinRecord(epoch, 1, NO_BATCH, digest, schema_ids, ids=ids, made=made)
     if record is None:
         return fresh, Announcement(SchemaChangeKind.SCHEMA, (1, 0, 0))
     if has_state(spec, job.name, record) and not (record.batch == NO_BATCH and record.digest != digest):
-        going_on = replace(record, epoch=epoch, digest=digest, made=made)
+        going_on = replace(record, epoch=epoch, digest=digest, schema_ids=schema_ids, made=made)
         if record.digest == digest:
             return going_on, None
         if record.made is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.core.joins.upgrade import MadeJoin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 NO_BATCH = -1
 
@@ -21,8 +21,9 @@ class JoinRecord:
     and `places` what of every (topic, partition) is in: the first offset that is not.
     `generation` counts the states that this output was made from: the rows of one are
     all there are, whatever was before, but where it `follows` so many others whose rows
-    stay until it publishes them anew. `digest` is the plan's, `schema_ids` those that
-    it was made of, `ids` what tells each input from others of its name (KIP-516).
+    stay until it publishes them anew. `digest` is the plan's, `ids` what tells the topic of
+    each input from others of its name (KIP-516), and `schema_ids` the schema of each of
+    those topics, in the same order. Topics may share one.
     `made` is what the state keeps and the output shows of it, which `upgrades` changes
     of the file have changed in this generation.
     `letters` counts the messages that could not be read.
@@ -39,6 +40,12 @@ class JoinRecord:
     upgrades: int = 0
     letters: int = 0
     follows: int = 0
+
+    @property
+    def schemas(self) -> Mapping[str, int]:
+        """The schema that the plan was made of, of each topic for which it is known."""
+        # Where it is known of one, it is of all.
+        return dict(zip(self.ids, self.schema_ids, strict=bool(self.schema_ids)))
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -70,7 +77,7 @@ class JoinRecord:
             generation=int(str(record["generation"])),
             batch=int(str(record["batch"])),
             digest=str(record["digest"]),
-            schema_ids=tuple(int(each) for each in schema_ids),
+            schema_ids=_one_per_topic([int(each) for each in schema_ids], len(ids)),
             places={(str(topic), int(partition)): int(offset) for topic, partition, offset in places},
             ids={str(topic): str(topic_id) for topic, topic_id in ids.items()},
             made=MadeJoin.from_mapping(made) if isinstance(made, dict) else None,
@@ -78,3 +85,14 @@ class JoinRecord:
             letters=int(str(record.get("letters", 0))),
             follows=int(str(record.get("follows", 0))),
         )
+
+
+def _one_per_topic(schema_ids: Sequence[int], topics: int) -> tuple[int, ...]:
+    """The schema of each topic; () where which is whose cannot be told.
+
+    Older releases wrote one per input, and so that of a topic that is joined with itself twice.
+    """
+    if len(schema_ids) == topics:
+        return tuple(schema_ids)
+    distinct = tuple(dict.fromkeys(schema_ids))
+    return distinct if len(distinct) == topics else ()

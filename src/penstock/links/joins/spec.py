@@ -46,6 +46,11 @@ class JoinJob:
         """Every topic that it reads."""
         return tuple(sorted({self.schemas_topic, *(stream.topic for stream in self.streams)}))
 
+    @property
+    def schemas(self) -> Mapping[str, int]:
+        """The schema of each topic, in the order of the inputs; a topic that is joined with itself is there once."""
+        return {stream.topic: stream.schema_id for stream in self.streams}
+
 
 @dataclass(frozen=True, slots=True)
 class StandingState:
