@@ -55,8 +55,8 @@ class SchemaChange:
     what older releases wrote. `moves` are all that the statement made at once: each
     of its schema-change events has them, and an origin that gets no rows has none then.
     `column_renames` are pairs of a column's old and its new name, given all at once.
-    `format` is how the messages of `topic` are written. Where the table begins anew, the
-    partitions of `topic` ended at `begins`, whatever lies before those offsets.
+    `format` is how the messages of `topic` are written. Where the table begins anew, as that of
+    a join does with TRUNCATE, too, the partitions of `topic` ended at `begins`, whatever lies before those offsets.
 
     For the link `begins_for` the table begins here, without rows, as with CREATE: its rows
     come in a snapshot. For the link `ends_for` that snapshot ended before its last row, and the

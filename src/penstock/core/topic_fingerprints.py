@@ -207,6 +207,12 @@ def bring_back(table: str, first: str = "let only this pipeline write to it") ->
     return f"{first}; then have the table begin anew: {anew} (--full-lock where it has no primary key)"
 
 
+def empty_join(name: str) -> str:
+    """What to do where the topic of a joined table cannot be read on: the join begins anew behind all that is there."""
+    anew = f"penstock joinery rebuild FILE {name} --empty, then penstock run FILE"
+    return f"let only this pipeline write to it; then stop it, and have the table emptied and filled: {anew}"
+
+
 def other_writer(place: tuple[str, int], end: int, what: str) -> PositionError:
     """What to raise for a partition that holds more than this pipeline wrote, which is up to `end`."""
     topic, partition = place

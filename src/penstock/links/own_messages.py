@@ -90,9 +90,9 @@ class JoinMessages:
         """See ports/publisher.MessageCheck."""
         return topic == self._schemas_topic
 
-    def is_of_one_table(self, topic: str) -> bool:  # noqa: ARG002 - the port's name
-        """See ports/publisher.MessageCheck: a join has one output."""
-        return False
+    def is_of_one_table(self, topic: str) -> bool:
+        """See ports/publisher.MessageCheck: its output is."""
+        return topic not in {self._schemas_topic, self._letters_topic}
 
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:  # noqa: ARG002 - the port's
         """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""

@@ -90,7 +90,7 @@ class Publisher(Protocol):
 
 
 class CapturePublisher(Publisher, Protocol):
-    """Publishes for a capture, each of whose tables has a topic of its own."""
+    """Publishes for a capture or a join: each of its tables has a topic of its own."""
 
     def take_foreign(self) -> Mapping[str, PositionError]:
         """Topics of one table each to which somebody else has written, with the error.

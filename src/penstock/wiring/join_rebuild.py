@@ -216,14 +216,14 @@ def _open_as_it_was(
         note_standing_still(spec, name, epoch, error.message)
         return None
     record = planned.record
-    publisher = open_join_publisher(spec, name, epoch, log)
+    publisher = open_join_publisher(spec, name, epoch, log, record)
     letters = JoinPublisher(publisher, planned.target, replace(record, epoch=epoch), None, begun)
     _claim(letters, record)
     return OpenedJoin(planned.job, letters, planned.checkpoint)
 
 
 def _open_letters(spec: PipelineSpec, name: str, record: JoinRecord, epoch: int, log: TopicReader) -> JoinLetters:
-    publisher = open_join_publisher(spec, name, epoch, log)
+    publisher = open_join_publisher(spec, name, epoch, log, record)
     letters = JoinLetters(publisher, name, letters_topic(spec.pipeline, name), replace(record, epoch=epoch))
     _claim(letters, record)
     return letters

@@ -16,7 +16,13 @@ from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.timelines import TimelineBegan, timeline_starts
 from penstock.core.topic_fingerprints import require_id, require_partitions
 from penstock.links.joins.estimate import estimate_state
-from penstock.links.joins.publish import Announcement, JoinPublisher, JoinTarget
+from penstock.links.joins.publish import (
+    Announcement,
+    JoinPublisher,
+    JoinTarget,
+    require_own_output,
+    require_standing,
+)
 from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.joins.resolve import resolve_join
 from penstock.wiring.join_states import (
@@ -46,7 +52,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import ColumnType
     from penstock.links.joins.estimate import InputEstimate
     from penstock.links.joins.spec import JoinJob
-    from penstock.ports.publisher import Publisher
+    from penstock.ports.publisher import CapturePublisher, Publisher
     from penstock.ports.registry import Registry
 
 _UPGRADE_ROW = 1 << 30
@@ -198,7 +204,7 @@ def open_join(spec: PipelineSpec, name: str, epoch: int) -> OpenedJoin:
         begins = record is None or next_record.generation != record.generation
         if begins or (next_record.batch == NO_BATCH and not planned_batches(checkpoint)):
             require_whole(log, job, partitions)
-        publisher = open_join_publisher(spec, name, epoch, log)
+        publisher = open_join_publisher(spec, name, epoch, log, record, begins=begins)
         failed = opened.enter_context(ExitStack())
         failed.callback(publisher.close)
         made = register_output(spec, job, publisher, log, registry, read.announced)
@@ -213,10 +219,18 @@ def open_join(spec: PipelineSpec, name: str, epoch: int) -> OpenedJoin:
         return result
 
 
-def open_join_publisher(spec: PipelineSpec, name: str, epoch: int, log: TopicReader) -> Publisher:
-    """Fence everybody else who publishes for a join, and see to the topics that all joins have."""
+def open_join_publisher(
+    spec: PipelineSpec, name: str, epoch: int, log: TopicReader, record: JoinRecord | None, *, begins: bool = False
+) -> CapturePublisher:
+    """Fence everybody else who publishes for a join, and see to the topics that all joins have.
+
+    Raises UnavailableError if it stands elsewhere than at `record` by now, and PositionError if somebody
+    else has written to its output, unless that `begins` anew behind all that is there.
+    """
     publisher = open_publisher(spec, name, epoch, PUBLISHING_SECONDS, log)
     try:
+        require_standing(publisher, name, record)
+        require_own_output(publisher, name, begins=begins)
         publisher.create_topics([schema_changes_topic(spec), letters_topic(spec.pipeline, name)])
     except BaseException:
         publisher.close()

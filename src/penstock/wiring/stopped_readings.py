@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from penstock.core.tables import TableId
+from penstock.core.topic_fingerprints import empty_join
 
 if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
@@ -29,7 +30,7 @@ class StoppedReadings:
 
     def tell(self, record: ObjectsRecord) -> None:
         """Tell what has changed; a table that `tables` leaves out by now waits for nobody."""
-        stopped = {why.table: (_error(why), why.hint) for why in record.stopped.values() if self._is_wanted(why)}
+        stopped = {why.table: (_error(why), self._hint(why)) for why in record.stopped.values() if self._is_wanted(why)}
         if self._told is None:
             self._told = dict(self._state.stopped_tables(self._link))
         for table in self._told.keys() - stopped.keys():
@@ -43,7 +44,16 @@ class StoppedReadings:
 
     def _is_wanted(self, why: StoppedReading) -> bool:
         sources = {source.name: source for source in self._spec.sources}
-        return why.source in sources and sources[why.source].patterns.matches(TableId.parse(why.table))
+        if why.source in sources:
+            return sources[why.source].patterns.matches(TableId.parse(why.table))
+        return self._is_joined(why)
+
+    def _is_joined(self, why: StoppedReading) -> bool:
+        return any(join.name == why.source for join in self._spec.joins)
+
+    def _hint(self, why: StoppedReading) -> str:
+        """What brings the table back: a join's has no snapshots."""
+        return empty_join(why.source) if self._is_joined(why) else why.hint
 
 
 def _error(why: StoppedReading) -> str:

@@ -96,6 +96,8 @@ class MemoryPublisher:
     def __init__(self) -> None:
         self.committed: list[bytes] = []
         self.records: list[Mapping[str, Any]] = []
+        self.topic_ends: Sequence[int] = (0,)
+        self.foreign: Mapping[str, PositionError] = {}
 
     def position(self) -> Mapping[str, object] | None:
         return self.records[-1] if self.records else None
@@ -105,11 +107,12 @@ class MemoryPublisher:
         return 0
 
     def take_foreign(self) -> Mapping[str, PositionError]:
-        return {}
+        found, self.foreign = self.foreign, {}
+        return found
 
     def ends(self, topic: str) -> Sequence[int]:
         del topic
-        return (0,)
+        return self.topic_ends
 
     def create_topics(self, topics: Iterable[str]) -> None:
         """Topics need no making."""

@@ -49,6 +49,13 @@ def test_it_goes_on_where_it_begins_anew_in_all_of_its_partitions() -> None:
     assert anew.left == ()
 
 
+def test_a_joined_table_begins_anew_where_it_is_emptied_behind_all_that_its_topic_had() -> None:
+    anew = stop_and_resume(_STOPPED, [], [event("t", "t", SchemaChangeKind.TRUNCATE, begins=(12, 25))])
+
+    assert stopped(anew) == []
+    assert anew.places == {("t", 0): (5, 12), ("t", 1): (20, 30), ("u", 0): (1, 1)}
+
+
 def test_a_partition_that_was_never_read_begins_there_too() -> None:
     anew = stop_and_resume(_STOPPED, [], [event("t", "t", SchemaChangeKind.CREATE, begins=(12, 25, 4))])
 

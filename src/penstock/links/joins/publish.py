@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages, RowBatch
-from penstock.core.errors import UnavailableError
+from penstock.core.errors import PositionError, UnavailableError
 from penstock.core.joins.changes import changes_in_parts
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.spolts.raw import Letter, RawMessage
+from penstock.core.topic_fingerprints import empty_join
 from penstock.links.joins.decode import require_few
-from penstock.links.joins.record import NO_BATCH
+from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.spolts.publish import letter_messages
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from penstock.core.joins.plan import JoinPlan
     from penstock.core.joins.unreadable import Unreadable
     from penstock.core.positions import Order
-    from penstock.links.joins.record import JoinRecord
-    from penstock.ports.publisher import Publisher
+    from penstock.ports.publisher import CapturePublisher, Publisher
     from penstock.ports.registry import RegisteredTable
 
 _MESSAGE_ROWS_MAX = 50_000
@@ -61,6 +61,29 @@ class Announcement:
     renames: tuple[tuple[str, str], ...] = ()
 
 
+def require_standing(publisher: Publisher, name: str, record: JoinRecord | None) -> None:
+    """Raise UnavailableError unless the join called `name` stands at `record`, which was read before it was fenced.
+
+    A transaction that was decided may have become visible meanwhile. Who went on from the record
+    before it would publish its micro-batch twice.
+    """
+    position = publisher.position()
+    if record != (None if position is None else JoinRecord.from_mapping(position)):
+        message = f"{name} has published something since its position was read"
+        raise UnavailableError(message, "it is read again when the link starts again, by itself")
+
+
+def require_own_output(publisher: CapturePublisher, name: str, *, begins: bool) -> None:
+    """Raise PositionError if somebody else has written to the output, unless it `begins` anew.
+
+    Then the event that says so counts nothing that is there, whoever has written it.
+    """
+    foreign = publisher.take_foreign()
+    if not begins:
+        for error in foreign.values():
+            raise PositionError(error.message, empty_join(name))
+
+
 class JoinLetters:
     """The end of a join whose output stays as it is: it alone publishes for it, and only what cannot be read.
 
@@ -71,7 +94,7 @@ class JoinLetters:
 
     def __init__(
         self,
-        publisher: Publisher,
+        publisher: CapturePublisher,
         name: str,
         letters_topic: str,
         record: JoinRecord,
@@ -154,7 +177,7 @@ class JoinPublisher(JoinLetters):
 
     def __init__(
         self,
-        publisher: Publisher,
+        publisher: CapturePublisher,
         target: JoinTarget,
         record: JoinRecord,
         announcement: Announcement | None,
@@ -172,6 +195,7 @@ class JoinPublisher(JoinLetters):
 
     def _told(self, announcement: Announcement) -> Messages:
         registered = self._target.registered
+        is_empty = announcement.kind is not SchemaChangeKind.SCHEMA
         schema_change = SchemaChange(
             source=self._target.name,
             table=self._target.plan.output.table,
@@ -185,6 +209,7 @@ class JoinPublisher(JoinLetters):
             file=_file(self.record.generation),
             timestamp_ms=_now_ms(),
             column_renames=announcement.renames,
+            begins=tuple(self.publisher.ends(registered.topic)) if is_empty else (),
         )
         return Messages(self._target.schemas_topic, [None], [schema_change.to_json()], [0])
 

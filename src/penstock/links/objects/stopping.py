@@ -4,7 +4,8 @@ A message that the table's capture did not write, or that lacks what came before
 ends the reading of its partition, and nothing more of the table is read: what is
 behind it may be as wrong. Statements about the table are passed on, as rows
 that are not there are in nobody's way; who gets its rows by one of them stops, too. When the
-table begins anew (CREATE, with SchemaChange.begins), all that its topic had until then counts no more.
+table begins anew (CREATE, or a join's TRUNCATE, with SchemaChange.begins), all that its topic had until then
+counts no more.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def stop_and_resume(
         for schema_change in statement if before else ():
             match schema_change.kind:
                 case SchemaChangeKind.CREATE:
+                    record = _begin_anew(record, schema_change)
+                case SchemaChangeKind.TRUNCATE if schema_change.begins:
                     record = _begin_anew(record, schema_change)
                 case SchemaChangeKind.RENAME:
                     record = _move(record, schema_change, before)

@@ -1,0 +1,77 @@
+"""A join that publishes: from where it goes on, and where its table begins anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.joins.test_kept_job import job_of
+
+from penstock.core.errors import PositionError, UnavailableError
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
+from penstock.links.joins.publish import (
+    Announcement,
+    JoinPublisher,
+    JoinTarget,
+    require_own_output,
+    require_standing,
+)
+from penstock.links.joins.record import JoinRecord
+from penstock.ports.registry import RegisteredTable
+
+if TYPE_CHECKING:
+    from tests.unit.links.conftest import MemoryPublisher
+
+RECORD = JoinRecord(1, 1, 4, "digest", (5, 9), {("reviews", 0): 6}, {"reviews": "a", "shops": "b"})
+
+
+def test_a_join_goes_on_from_the_record_that_was_read(publisher: MemoryPublisher) -> None:
+    require_standing(publisher, "joined", None)
+    publisher.publish([], RECORD.to_mapping)
+
+    require_standing(publisher, "joined", RECORD)
+
+
+@pytest.mark.parametrize("read", [None, replace(RECORD, batch=3, places={("reviews", 0): 5})])
+def test_what_became_visible_after_the_record_was_read_is_not_published_again(
+    publisher: MemoryPublisher, read: JoinRecord | None
+) -> None:
+    publisher.publish([], RECORD.to_mapping)
+
+    with pytest.raises(UnavailableError, match="since its position was read"):
+        require_standing(publisher, "joined", read)
+
+
+@pytest.mark.parametrize(
+    ("kind", "begins"),
+    [(SchemaChangeKind.TRUNCATE, (12, 25)), (SchemaChangeKind.CREATE, (12, 25)), (SchemaChangeKind.SCHEMA, ())],
+)
+def test_a_table_that_is_emptied_says_where_its_topic_ends(
+    publisher: MemoryPublisher, kind: SchemaChangeKind, begins: tuple[int, ...]
+) -> None:
+    job = job_of(1)
+    registered = RegisteredTable(job.plan.output, "joined", 1, 2, "")
+    publisher.topic_ends = (12, 25)
+
+    JoinPublisher(
+        publisher,
+        JoinTarget("joined", job.plan, registered, 2, "schemas", "letters"),
+        RECORD,
+        Announcement(kind, (2, 0, 0)),
+    )
+
+    (told,) = map(SchemaChange.from_json, publisher.committed)
+    assert (told.kind, told.begins) == (kind, begins)
+
+
+def test_somebody_elses_message_in_the_output_ends_a_join_until_it_begins_anew(publisher: MemoryPublisher) -> None:
+    publisher.foreign = {"joined": PositionError("joined/0 has a foreign message", "start anew")}
+
+    with pytest.raises(PositionError, match="foreign message") as refused:
+        require_own_output(publisher, "joined", begins=False)
+
+    assert "penstock joinery rebuild FILE joined --empty" in refused.value.hint
+    publisher.foreign = {"joined": refused.value}
+    require_own_output(publisher, "joined", begins=True)
+    assert publisher.take_foreign() == {}
