@@ -12,11 +12,12 @@ from penstock.core.errors import UnavailableError, UnknownStreamError
 from penstock.jobs.link import JoinWork, RebuildWork
 from penstock.links.counts import CarriedRows
 from penstock.links.joins.record import NO_BATCH
-from penstock.wiring.join_rebuild import OpenedRebuild, open_rebuild, waits_for_step
+from penstock.wiring.join_rebuild import OpenedRebuild, open_rebuild
 from penstock.wiring.join_states import forget_other_states
 from penstock.wiring.joins import OpenedJoin, open_join
 from penstock.wiring.open import create_ledgers
 from penstock.wiring.rebuild_marks import end_rebuild, note_standing_still
+from penstock.wiring.step_waits import waits_for_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

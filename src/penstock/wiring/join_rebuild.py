@@ -50,6 +50,7 @@ from penstock.wiring.rebuild_marks import (
     write_mark,
 )
 from penstock.wiring.standing_join import plan_as_it_was
+from penstock.wiring.step_waits import is_step_made_again, lacks_rows_of_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -146,7 +147,7 @@ def _require_topic_that_steps_read(
 def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | OpenedJoin | None:
     """Take a join over that is to be made again; None where nobody asks for that. Raises as `open_join`.
 
-    A step that reads another one which is made again waits for it, and goes on as it was.
+    A step that reads another one which is made again, or new, waits for it, and goes on as it was.
     """
     if not is_marked(spec, name):
         return None
@@ -158,7 +159,7 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | O
         if record is None or not _is_asked_for(spec, name, record):
             end_rebuild(spec, name)
             return None
-        if waits_for_step(spec, name):
+        if is_step_made_again(spec, name) or lacks_rows_of_steps(spec, name, record, log, registry):
             return _open_waiting(spec, name, epoch, (log, registry, read))
 
         def planned(pinned: Mapping[str, int]) -> _Planned:
@@ -182,17 +183,11 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | O
         return OpenedRebuild(spec, job, checkpoint, reaches, standing, as_it_was, letters, next_record, announcement)
 
 
-def waits_for_step(spec: PipelineSpec, name: str) -> bool:
-    """Whether the step that a join reads is made again itself: what it makes may have other fields then."""
-    before = spec.join(name).step_before
-    return before is not None and is_marked(spec, before)
-
-
 def _open_waiting(spec: PipelineSpec, name: str, epoch: int, found: _Found) -> OpenedJoin:
     """Open a join as it was. Raises UnavailableError where it cannot go on."""
     as_it_was = _open_as_it_was(spec, name, epoch, found, {})
     if as_it_was is None:
-        message = f"the join {name} waits for {spec.join(name).step_before}, which is made again"
+        message = f"the join {name} waits for {spec.join(name).step_before}, which is being made"
         raise UnavailableError(message, "it begins by itself when that is done")
     return as_it_was
 
@@ -273,7 +268,8 @@ def _begun(
     empty_checkpoint(checkpoint_of(spec, name, generation))
     job, partitions = planned({})
     ends = log.ends([place for place in partitions if place[0] not in record.ids])
-    write_mark(spec, name, RebuildMark(record.generation, job.plan.digest, job.schemas, dict(ends)))
+    begun = RebuildMark(record.generation, job.plan.digest, job.schemas, dict(ends), step_ends=mark.step_ends)
+    write_mark(spec, name, begun)
     return job, partitions
 
 

@@ -13,7 +13,7 @@ from penstock.links.joins.record import NO_BATCH
 from penstock.wiring.whole_files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
@@ -31,6 +31,11 @@ def states_of(spec: PipelineSpec, name: str) -> Path:
 def checkpoint_of(spec: PipelineSpec, name: str, generation: int) -> Path:
     """Where a state of a join is kept. Unlike other links' checkpoints it is needed."""
     return states_of(spec, name) / str(generation)
+
+
+def newest_generation(spec: PipelineSpec, name: str) -> int:
+    """The newest generation of which there is a state, or what is left of one; 0 where there is none."""
+    return max(_numbers(states_of(spec, name)), default=0)
 
 
 def has_state(spec: PipelineSpec, name: str, record: JoinRecord) -> bool:
@@ -118,6 +123,12 @@ def later_steps(spec: PipelineSpec, name: str) -> Iterator[str]:
         if join.step_before == name:
             yield join.name
             yield from later_steps(spec, join.name)
+
+
+def earlier_steps(spec: PipelineSpec, name: str) -> Sequence[str]:
+    """The joins of the same file whose rows come into `name`, one by way of the other; the first one first."""
+    before = spec.join(name).step_before
+    return [] if before is None else [*earlier_steps(spec, before), before]
 
 
 def keep_job(checkpoint: Path, job: JoinJob) -> None:

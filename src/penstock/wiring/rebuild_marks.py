@@ -11,7 +11,7 @@ from penstock.wiring.join_states import later_steps, states_of
 from penstock.wiring.whole_files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
@@ -31,7 +31,8 @@ class RebuildMark:
 
     The new state takes the place of the generation `replaces`, and is of a plan with
     `digest` and the schemas `schema_ids` of its topics. `ends` are those of inputs that
-    the join did not have before, as they were then.
+    the join did not have before, as they were then. `step_ends` are those of inputs of steps
+    whose rows the join did not read before, as they were when it was first to be made again.
     """
 
     replaces: int = 0
@@ -39,6 +40,7 @@ class RebuildMark:
     schema_ids: Mapping[str, int] = field(default_factory=dict)
     ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
     still: StandingStill | None = None
+    step_ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
 
 def is_marked(spec: PipelineSpec, name: str) -> bool:
@@ -55,8 +57,9 @@ def read_mark(spec: PipelineSpec, name: str) -> RebuildMark:
             int(said["replaces"]),
             str(said["digest"]),
             {str(topic): int(schema_id) for topic, schema_id in said["schema_ids"].items()},
-            {(str(topic), int(partition)): int(end) for topic, partition, end in said.get("ends", [])},
+            _read_places(said.get("ends", [])),
             None if still is None else StandingStill(int(still["epoch"]), str(still["reason"])),
+            _read_places(said.get("step_ends", [])),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return RebuildMark()
@@ -69,8 +72,9 @@ def write_mark(spec: PipelineSpec, name: str, mark: RebuildMark) -> None:
         "replaces": mark.replaces,
         "digest": mark.digest,
         "schema_ids": dict(mark.schema_ids),
-        "ends": [[topic, partition, end] for (topic, partition), end in sorted(mark.ends.items())],
+        "ends": _written_places(mark.ends),
         "still": still,
+        "step_ends": _written_places(mark.step_ends),
     }
     write_whole(_file(spec, name), json.dumps(said))
 
@@ -107,3 +111,11 @@ def end_rebuild(spec: PipelineSpec, name: str) -> None:
 
 def _file(spec: PipelineSpec, name: str) -> Path:
     return states_of(spec, name) / "rebuild.json"
+
+
+def _read_places(said: Iterable[tuple[object, object, object]]) -> Mapping[tuple[str, int], int]:
+    return {(str(topic), int(str(partition))): int(str(end)) for topic, partition, end in said}
+
+
+def _written_places(places: Mapping[tuple[str, int], int]) -> list[list[str | int]]:
+    return [[topic, partition, end] for (topic, partition), end in sorted(places.items())]

@@ -20,6 +20,7 @@ from penstock.wiring.rebuild_marks import (
     take_back_rebuild,
     write_mark,
 )
+from penstock.wiring.step_waits import waits_for_step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +82,9 @@ def test_a_rebuild_that_is_asked_for_halfway_is_of_the_last_step(spec: PipelineS
 
 
 def test_a_mark_is_read_as_it_was_written(spec: PipelineSpec) -> None:
-    mark = RebuildMark(4, "digest", {"reviews": 7}, {("tags", 1): 9}, StandingStill(3, "its state is lost"))
+    mark = RebuildMark(
+        4, "digest", {"reviews": 7}, {("tags", 1): 9}, StandingStill(3, "its state is lost"), {("t", 0): 2}
+    )
 
     write_mark(spec, LAST, mark)
 
@@ -103,6 +106,27 @@ def test_a_mark_without_what_was_begun_has_it_begun_anew(spec: PipelineSpec, tex
     (states_of(spec, LAST) / "rebuild.json").write_text(text)
 
     assert read_mark(spec, LAST) == mark
+
+
+def test_a_join_waits_for_a_step_until_its_state_has_come_to_where_its_inputs_ended(spec: PipelineSpec) -> None:
+    ends, elsewhere = {("reviews", 0): 70, ("shops", 1): 5}, {("owners", 0): 9}
+    ask_for_rebuild(spec, LAST)
+    waits = [waits_for_step(spec, LAST)]
+
+    write_mark(spec, LAST, RebuildMark(step_ends={**ends, **elsewhere}))
+    waits.append(waits_for_step(spec, LAST))
+    for batch, places in enumerate(
+        [{"reviews": {"0": 70}, "shops": {"1": 4}}, {"reviews": {"0": 71}, "shops": {"1": 5}}]
+    ):
+        for folder, text in (("offsets", "v1\n{}\n" + json.dumps(places)), ("commits", "v1")):
+            file = checkpoint_of(spec, STEP, 1) / folder / str(batch)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        waits.append(waits_for_step(spec, LAST))
+    ask_for_rebuild(spec, STEP)
+    waits.append(waits_for_step(spec, LAST))
+
+    assert waits == [False, True, True, False, True]
 
 
 def test_a_step_is_not_taken_back_without_the_one_that_it_reads(spec: PipelineSpec) -> None:
