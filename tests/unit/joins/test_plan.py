@@ -9,7 +9,17 @@ import pytest
 from penstock.core.errors import UsageError
 from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import JoinPlan, plan_join
-from penstock.core.tables import Column, DecimalType, EnumType, FloatType, IntegerType, TableId, TableSchema, TextType
+from penstock.core.tables import (
+    Column,
+    DecimalType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    PrintedType,
+    TableId,
+    TableSchema,
+    TextType,
+)
 
 NUMBER, TEXT = IntegerType(64, unsigned=False), TextType(200, "utf8mb4")
 
@@ -247,6 +257,18 @@ def test_columns_of_types_that_are_not_compared_are_no_join_keys(type_: FloatTyp
 
     with pytest.raises(UsageError):
         plan(other=replace(BUSINESSES, table=odd))
+
+
+def test_dates_as_text_are_joined_where_they_have_as_many_digits() -> None:
+    def keyed(table: TableSchema, name: str, digits: int) -> TableSchema:
+        type_ = PrintedType("datetime", digits)
+        return replace(table, columns=tuple(replace(c, type=type_) if c.name == name else c for c in table.columns))
+
+    reviews = replace(REVIEWS, table=keyed(REVIEW, "biz_id", 3))
+
+    with pytest.raises(UsageError, match=r"\(datetime with 3 digits of fraction\) and .* \(datetime\) cannot be"):
+        plan(reviews, replace(BUSINESSES, table=keyed(BUSINESS, "business_id", 0)))
+    assert plan(reviews, replace(BUSINESSES, table=keyed(BUSINESS, "business_id", 3))).output.columns
 
 
 def test_a_key_of_a_type_that_nothing_stands_in_for_is_refused() -> None:

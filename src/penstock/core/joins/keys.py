@@ -39,8 +39,9 @@ def comparable_kind(type_: ColumnType) -> str | None:  # noqa: PLR0911 - one ret
             return "whole numbers" if scale == 0 else f"decimals with {scale} digits of fraction"
         case TextType() | EnumType() | SetType():
             return "text"
-        case PrintedType(kind) if kind not in {"json", "postgres"}:
-            return kind
+        case PrintedType(kind, digits) if kind not in {"json", "postgres"}:
+            # As text, 12:00:00 is not 12:00:00.000.
+            return f"{kind} with {digits} digits of fraction" if digits else kind
         case BytesType():
             return "bytes"
         case DateType():
