@@ -192,13 +192,15 @@ def read_own(topic: str, offset: int, value: bytes, parse: Callable[[bytes], _Pa
         raise foreign_message(topic, 0, offset, f"it does not parse ({type(error).__name__}: {error})") from error
 
 
-def foreign_message(topic: str, partition: int, offset: int, fault: str, table: str = "") -> UnreadableMessageError:
+def foreign_message(
+    topic: str, partition: int, offset: int, fault: str, table: str = "", hint: str = _FOREIGN
+) -> UnreadableMessageError:
     """What to raise for a message that this pipeline did not write, or cannot have written there.
 
-    In the topic of one `table` it stops that table alone.
+    In the topic of one `table` it stops that table alone; elsewhere `hint` says what to do.
     """
     message = f"{topic}/{partition} has a foreign message at offset {offset}: {fault}"
-    return UnreadableMessageError((topic, partition), offset, message, bring_back(table) if table else _FOREIGN)
+    return UnreadableMessageError((topic, partition), offset, message, bring_back(table) if table else hint)
 
 
 def bring_back(table: str, first: str = "let only this pipeline write to it") -> str:

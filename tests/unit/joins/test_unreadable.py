@@ -9,11 +9,13 @@ from tests.unit.joins.test_changes import PLAN
 
 from penstock.core.errors import PositionError
 from penstock.core.joins.unreadable import Unreadable, pack_unreadable, split_blocks
+from penstock.core.large_messages import LargeMessage
 from penstock.core.tables import TableId
-from penstock.links.joins.decode import UNREADABLE_MAX, JoinDecoder, sort_out
+from penstock.links.joins.decode import UNREADABLE_MAX, JoinDecoder, require_few, sort_out
 from penstock.links.joins.spec import JoinJob, JoinStream
 
 FIRST = Unreadable("db.shop.t", 0, 7, b"\xff\x00", "it does not decode")
+LARGE = Unreadable("db.shop.t", 0, 8, LargeMessage("large/1.avro", 9, "f").to_value(), "it is too large")
 OTHER = Unreadable("db.shop.t", 1, 3, b"", "it is empty")
 
 
@@ -32,8 +34,20 @@ def test_they_are_told_from_events() -> None:
 
 
 def test_so_many_of_them_that_something_else_is_wrong_stop_the_join() -> None:
-    with pytest.raises(PositionError, match=r"db.shop.t/0 has a foreign message at offset 7: it and 1000 before it"):
-        sort_out([FIRST] * (UNREADABLE_MAX + 1))
+    with pytest.raises(
+        PositionError, match=r"db.shop.t/0 has a foreign message at offset 7: it and 1000 before it"
+    ) as stopped:
+        sort_out([LARGE, *[FIRST] * (UNREADABLE_MAX + 1)])
+
+    assert stopped.value.hint.startswith("let only this pipeline write to db.shop.t; a join of its table")
+    sort_out([FIRST] * UNREADABLE_MAX)
+
+
+def test_rows_that_are_in_an_object_store_are_set_aside_however_many_they_are() -> None:
+    large = [LARGE] * (UNREADABLE_MAX + 1)
+
+    assert sort_out([*large, FIRST]) == ([], [*large, FIRST])
+    require_few([*large, FIRST])
 
 
 def test_a_message_in_a_partition_that_was_added_stops_the_join_with_what_to_do() -> None:

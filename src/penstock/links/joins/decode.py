@@ -14,6 +14,7 @@ from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError, PenstockError
 from penstock.core.joins.events import Changed, row_events, truncate_event
 from penstock.core.joins.unreadable import Unreadable
+from penstock.core.large_messages import is_large
 from penstock.core.message_format import decode_rows, schema_ids
 from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
 from penstock.core.timelines import timelines_at
@@ -34,7 +35,7 @@ _EMPTYING = {SchemaChangeKind.TRUNCATE, SchemaChangeKind.CREATE, SchemaChangeKin
 
 
 UNREADABLE_MAX: Final = 1_000
-"""Of one micro-batch: where there are more, something else is wrong."""
+"""Of one micro-batch, but for rows that are in an object store: where there are more, something else is wrong."""
 
 
 class JoinDecoder:
@@ -131,24 +132,32 @@ class JoinDecoder:
 
 
 def sort_out(decoded: Iterable[pa.RecordBatch | Unreadable]) -> tuple[list[pa.RecordBatch], list[Unreadable]]:
-    """Events, and messages that are none. Raises PositionError for more than UNREADABLE_MAX of the latter."""
+    """Events, and messages that are none. Raises as `require_few`."""
     events: list[pa.RecordBatch] = []
     unreadable: list[Unreadable] = []
+    foreign: list[Unreadable] = []
     for each in decoded:
-        if isinstance(each, Unreadable):
-            unreadable.append(each)
-        else:
+        if not isinstance(each, Unreadable):
             events.append(each)
-        require_few(unreadable)
+            continue
+        unreadable.append(each)
+        if not is_large(each.value):
+            foreign.append(each)
+            _require_few(foreign)
     return events, unreadable
 
 
 def require_few(unreadable: Sequence[Unreadable]) -> None:
-    """Raise PositionError for more than UNREADABLE_MAX messages that cannot be read."""
-    if len(unreadable) > UNREADABLE_MAX:
-        last = unreadable[-1]
-        fault = f"it and {len(unreadable) - 1} before it cannot be read: {last.reason}"
-        raise foreign_message(last.topic, last.partition, last.offset, fault)
+    """Raise PositionError for more than UNREADABLE_MAX messages that cannot be read, and that captures do not write."""
+    _require_few([each for each in unreadable if not is_large(each.value)])
+
+
+def _require_few(foreign: Sequence[Unreadable]) -> None:
+    if len(foreign) > UNREADABLE_MAX:
+        last = foreign[-1]
+        fault = f"it and {len(foreign) - 1} before it cannot be read: {last.reason}"
+        hint = f"let only this pipeline write to {last.topic}; a join of its table then takes a new pipeline"
+        raise foreign_message(last.topic, last.partition, last.offset, fault, hint=hint)
 
 
 def _own_schema(text: str) -> TableSchema:
