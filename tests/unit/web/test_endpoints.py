@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from penstock.cli.main import app
 from penstock.core.errors import ConfigError, UsageError
 from penstock.embedded.page import plan_page
+from penstock.embedded.ports import free_port
 from penstock.ports.history import SPARK, ServerCondition
 from penstock.schematizer.security.users_edit import put_user
 from penstock.web.watcher import Watcher
@@ -323,8 +324,9 @@ def test_a_port_in_use_stops_the_start_with_what_to_do(shop: Shop) -> None:
 
 @pytest.mark.parametrize("named", ["", ", port: {port}"])
 def test_a_port_is_looked_for_at_the_address_that_the_file_names(shop: Shop, named: str) -> None:
-    with socket.create_server(("127.0.0.2", 0)) as taken:
-        port = taken.getsockname()[1]
+    # One that the system gave may be somebody's at the other address.
+    port = free_port()
+    with socket.create_server(("127.0.0.2", port)):
         shop.spec.home.mkdir(parents=True)
         (shop.spec.home / "web.port").write_text(f"{port}\n")
         before = shop.file.read_text()
