@@ -325,8 +325,7 @@ def test_a_port_in_use_stops_the_start_with_what_to_do(shop: Shop) -> None:
 @pytest.mark.parametrize("named", ["", ", port: {port}"])
 def test_a_port_is_looked_for_at_the_address_that_the_file_names(shop: Shop, named: str) -> None:
     # One that the system gave may be somebody's at the other address.
-    port = free_port()
-    with socket.create_server(("127.0.0.2", port)):
+    with socket.create_server(("127.0.0.2", port := free_port())):
         shop.spec.home.mkdir(parents=True)
         (shop.spec.home / "web.port").write_text(f"{port}\n")
         before = shop.file.read_text()
