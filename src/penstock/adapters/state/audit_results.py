@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, func, select
 
@@ -14,9 +14,9 @@ from penstock.adapters.state.upserts import upsert
 from penstock.ports.audit_results import NO_RESULT, NOT_REACHED, RESULTS_MAX, WHOLE, AuditResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import Connection, Engine, Row
+    from sqlalchemy import ColumnElement, Connection, Engine, Row, Select
 
 # SQLite lets a reader become a writer only if nobody else wrote in between.
 _WRITE = "BEGIN IMMEDIATE"
@@ -48,33 +48,25 @@ class SqlAuditResults:
 
     def newest(self) -> Sequence[AuditResult]:
         """See ports/audit_results.AuditResults."""
-        table = AUDIT_RESULTS
-        is_whole = table.c.table_name == WHOLE
-        last = select(table.c.audit, is_whole.label("is_whole"), func.max(table.c.began_at_ms).label("last"))
-        last = last.where(table.c.pipeline == self._pipeline).group_by(table.c.audit, is_whole)
-        newest = last.subquery()
-        is_last = (
-            (table.c.audit == newest.c.audit) & (is_whole == newest.c.is_whole) & (table.c.began_at_ms == newest.c.last)
-        )
-        wanted = select(table).join(newest, is_last).where(table.c.pipeline == self._pipeline)
+        wanted = self._newest_of(AUDIT_RESULTS.c.table_name == WHOLE)
         with transaction(self._engine) as connection:
             found = [_result(row) for row in connection.execute(wanted).all()]
             lacks = any(each.state in NO_RESULT for each in found)
-            before = {(each.audit, each.table): each for each in self._newest_scored(connection)} if lacks else {}
+            known = [_result(row) for row in connection.execute(self._newest_scored())] if lacks else []
+        before = {(each.audit, each.table): each for each in known}
         return sorted((_with_score(each, before) for each in found), key=lambda each: (each.audit, each.table))
 
-    def _newest_scored(self, connection: Connection) -> Iterator[AuditResult]:
+    def _newest_scored(self) -> Select[tuple[Any, ...]]:
         columns = AUDIT_RESULTS.c
-        scored = (columns.pipeline == self._pipeline, columns.score.is_not(None), columns.table_name != WHOLE)
-        last = select(columns.audit, columns.table_name, func.max(columns.began_at_ms).label("last")).where(*scored)
-        newest = last.group_by(columns.audit, columns.table_name).subquery()
-        is_last = (
-            (columns.audit == newest.c.audit)
-            & (columns.table_name == newest.c.table_name)
-            & (columns.began_at_ms == newest.c.last)
-        )
-        for row in connection.execute(select(AUDIT_RESULTS).join(newest, is_last).where(*scored)):
-            yield _result(row)
+        return self._newest_of(columns.table_name, columns.score.is_not(None), columns.table_name != WHOLE)
+
+    def _newest_of(self, part: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Select[tuple[Any, ...]]:
+        """Choose the results of the last run of each audit and `part` that had any under `conditions`."""
+        columns, mine = AUDIT_RESULTS.c, (AUDIT_RESULTS.c.pipeline == self._pipeline, *conditions)
+        last = select(columns.audit, part.label("part"), func.max(columns.began_at_ms).label("last")).where(*mine)
+        newest = last.group_by(columns.audit, part).subquery()
+        is_last = (columns.audit == newest.c.audit) & (part == newest.c.part) & (columns.began_at_ms == newest.c.last)
+        return select(AUDIT_RESULTS).join(newest, is_last).where(*mine)
 
     def last_reached(self, audit: str) -> Mapping[str, int]:
         """See ports/audit_results.AuditResults."""
