@@ -17,6 +17,7 @@ from penstock.adapters.state.store import open_state
 from penstock.bench.capture.workload import create_table, insert_range, login
 from penstock.bench.known_tables import KnownTables, open_table_catalog
 from penstock.core.errors import FencedError, PenstockError, PositionError
+from penstock.core.mysql.log.log_items import FewTransactions, LogAdvanced, TransactionEnded, TransactionsLogged
 from penstock.core.tables import TableId
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
@@ -29,13 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from penstock.adapters.mysql.binlog_stream import BinlogStream
     from penstock.adapters.mysql.connection import MysqlServer
     from penstock.core.changes import Messages
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.mysql.log.log_items import LogItem
+    from penstock.core.positions import BinlogPosition, Position
     from penstock.embedded.mariadb import MariadbServer
 
 _SERVER_ID = 4_000_000_001
 _PACE = Pace(interval_seconds=0.02)
+_ENDED = (TransactionsLogged, FewTransactions, TransactionEnded, LogAdvanced)
 
 
 class MemoryPublisher:
@@ -80,6 +84,31 @@ class MemoryPublisher:
         """Nothing is open."""
 
 
+class ReadAtOnce:
+    """A stream whose first read has all up to a place: however packets are cut, that is read behind an earlier stop."""
+
+    def __init__(self, stream: BinlogStream, place: BinlogPosition) -> None:
+        self._stream = stream
+        self._place = place
+        self._is_there = False
+
+    def read(self, wait_seconds: float) -> Sequence[LogItem]:
+        items = list(self._stream.read(wait_seconds))
+        while not self._is_there:
+            items += self._stream.read(wait_seconds)
+            self._is_there = any(isinstance(each, _ENDED) and each.end.order >= self._place.order for each in items)
+        return items
+
+    def confirm(self, position: Position) -> None:
+        self._stream.confirm(position)
+
+    def at_end(self) -> bool:
+        return self._stream.at_end()
+
+    def close(self) -> None:
+        self._stream.close()
+
+
 def test_a_tail_slice_publishes_up_to_its_stop_although_more_was_read(
     mariadb: MariadbServer, fresh_name: str, tmp_path: Path
 ) -> None:
@@ -91,9 +120,10 @@ def test_a_tail_slice_publishes_up_to_its_stop_although_more_was_read(
         stop = head(connection)
         insert_range(connection, table, 501, 1_200)
         insert_range(connection, table, 1_201, 1_300)
+        end = head(connection)
     publisher = MemoryPublisher()
 
-    with closing(follow(server, table, begin, publisher, tmp_path)) as live:
+    with closing(follow(server, table, begin, publisher, tmp_path, read_at_once=end)) as live:
         ended = live.run(10.0, stop)
 
     assert (publisher.count, ended.rows) == (500, 500)
@@ -206,15 +236,18 @@ def follow(
     publisher: MemoryPublisher,
     home: Path,
     pace: Pace = _PACE,
+    *,
+    read_at_once: BinlogPosition | None = None,
 ) -> LiveCapture:
-    """Follow the log of one table from `begin` on."""
+    """Follow the log of one table from `begin` on; all up to `read_at_once` comes with the first read."""
     table_catalog = open_table_catalog(server, table)
     handler = StatementHandler(
         open_state(f"sqlite:///{home}/state.db", "p"), table_catalog, KnownTables({}), MysqlSourceObjects(server), 1
     )
     capture = OpenCapture(CaptureParts(publisher, table_catalog, handler, "schemas", 1), 1, begin, 0)
     stream = open_binlog(server, begin, _SERVER_ID, table_catalog.wanted, Stop.NEVER)
-    return LiveCapture(capture, stream, LogFollower(table_catalog, {}, begin, pace, BinlogReading(begin)))
+    log = stream if read_at_once is None else ReadAtOnce(stream, read_at_once)
+    return LiveCapture(capture, log, LogFollower(table_catalog, {}, begin, pace, BinlogReading(begin)))
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
