@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from contextlib import closing, contextmanager
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from penstock.adapters.postgres.source.slot import drop_slot
+from penstock.config.crash_points import VARIABLE
 from penstock.config.load import load
 from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.publication import CaptureRecord
 from penstock.dev.postgres import PASSWORD
+from penstock.faults.round import carry_apart
 from penstock.jobs.in_process import carry
 from penstock.ports.queries import ReadLimits
 from penstock.wiring.open import committed_position, open_topic_log
@@ -82,6 +85,12 @@ class PostgresChain:
     def carry(self) -> None:
         """Bring everything that is committed now into the warehouse."""
         carry(self.spec)
+
+    def crash(self, point: str) -> None:
+        """Carry in another process, which is killed at a point of `config.crash_points`."""
+        log = self.file.with_name("round.log")
+        code = carry_apart(self.file, None, {"POSTGRES_CHAIN_PASSWORD": PASSWORD, VARIABLE: point}, log)
+        assert code == -signal.SIGKILL, log.read_text()
 
     def source_rows(self, sql: str) -> list[tuple[object, ...]]:
         """Ask the source."""

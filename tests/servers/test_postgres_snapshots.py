@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from contextlib import closing, contextmanager
@@ -11,11 +10,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import UsageError
 from penstock.core.snapshots import SnapshotOptions, Status
-from penstock.dev.postgres import PASSWORD
-from penstock.faults.round import carry_apart
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
 
 if TYPE_CHECKING:
@@ -40,13 +36,6 @@ def _statuses(chain: PostgresChain) -> dict[str, str]:
 
 def _want(chain: PostgresChain, tables: str) -> None:
     chain.file.write_text(chain.file.read_text().replace('tables: ["public.*"]', f'tables: ["{tables}"]'))
-
-
-def _crash(chain: PostgresChain, point: str) -> None:
-    log = chain.file.with_name("round.log")
-    environment = {"POSTGRES_CHAIN_PASSWORD": PASSWORD, VARIABLE: point}
-    code = carry_apart(chain.file, None, environment, log)
-    assert code == -signal.SIGKILL, log.read_text()
 
 
 @contextmanager
@@ -95,7 +84,7 @@ def test_a_stopped_table_comes_whole_while_it_is_written_though_the_snapshot_is_
     chain.write("UPDATE t SET n = 0 WHERE id = 3")
     _ask(chain, "t", chunk_rows=40)
     with _writers(chain):
-        _crash(chain, "snapshot.refreshed:4")
+        chain.crash("snapshot.refreshed:4")
         chain.carry()
     chain.carry()
 

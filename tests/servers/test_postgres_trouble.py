@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,11 +11,8 @@ import pytest
 from penstock.adapters.postgres.source.connection import connected
 from penstock.adapters.postgres.source.slot import drop_slot, read_slot, require_slot
 from penstock.adapters.postgres.source.stream import open_stream
-from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import LogError, LogPurgedError, PositionError, UnfitServerError
 from penstock.core.positions import wal_position
-from penstock.dev.postgres import PASSWORD
-from penstock.faults.round import carry_apart
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.catalog_watch import CatalogWatch
@@ -47,17 +43,10 @@ def _log_end(chain: PostgresChain) -> int:
     return int(str(lsn))
 
 
-def _crash(chain: PostgresChain, point: str) -> None:
-    log = chain.file.with_name("round.log")
-    environment = {"POSTGRES_CHAIN_PASSWORD": PASSWORD, VARIABLE: point}
-    code = carry_apart(chain.file, None, environment, log)
-    assert code == -signal.SIGKILL, log.read_text()
-
-
 @pytest.mark.parametrize("point", [pytest.param("start.tracker_filled", marks=pytest.mark.nightly), "start.published"])
 def test_a_first_start_that_is_killed_is_made_again(make_postgres: Callable[..., PostgresChain], point: str) -> None:
     chain = make_postgres(_TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
-    _crash(chain, point)
+    chain.crash(point)
 
     chain.write("INSERT INTO t VALUES (3, 'c')", "DELETE FROM t WHERE id = 1")
     chain.carry()
@@ -70,7 +59,7 @@ def test_the_slot_of_a_copy_that_is_under_way_is_not_held_against_where_the_copy
     make_postgres: Callable[..., PostgresChain],
 ) -> None:
     chain = make_postgres(_TABLE, "INSERT INTO t VALUES (1, 'a')")
-    _crash(chain, "start.tracker_filled")
+    chain.crash("start.tracker_filled")
     announced = chain.position()
 
     while_copied = ask_source(_source(chain), announced, is_snapshotting=True).retention
@@ -98,7 +87,7 @@ def test_a_change_of_a_table_in_mid_transaction_is_followed_though_killed(
         "TRUNCATE t",
         "INSERT INTO t VALUES (4, 'last', NULL)",
     )
-    _crash(chain, point)
+    chain.crash(point)
 
     chain.carry()
 
@@ -119,7 +108,7 @@ def test_a_transaction_that_is_published_in_pieces_is_whole_though_killed_betwee
     )
     # The first opens the capture; a slow server may say how far it is ahead of the rows.
     for _ in range(_STARTS):
-        _crash(chain, "publish.committed:2")
+        chain.crash("publish.committed:2")
         if chain.position().rows_from:
             break
     assert chain.position().rows_from > 0
