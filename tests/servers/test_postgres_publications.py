@@ -9,7 +9,7 @@ import pytest
 from tests.servers.postgres_source_case import source_database
 
 from penstock.adapters.postgres.source.publication import read_numbers, read_published
-from penstock.core.errors import UnfitServerError
+from penstock.core.errors import UnfitServerError, UsageError
 from penstock.core.snapshots import SnapshotOptions, Status
 from penstock.core.tables import TableId
 from penstock.wiring.catalog_watch import CatalogWatch
@@ -50,6 +50,12 @@ _HARMLESS: Final = (
 
 def _publication(chain: PostgresChain) -> str:
     return postgres_source(chain.spec.sources[0]).publication_name
+
+
+def _publish_by(chain: PostgresChain, name: str) -> None:
+    """Write another publication into the pipeline's file."""
+    before = f"publication: {_publication(chain)}"
+    chain.file.write_text(chain.file.read_text().replace(before, f"publication: {name}"))
 
 
 def _carried(make_postgres: Callable[..., PostgresChain], more: str = "") -> PostgresChain:
@@ -333,3 +339,37 @@ def test_a_publication_that_was_missing_for_a_while_is_told_with_what_to_do(
         chain.carry()
 
     assert "it was dropped" in refused.value.hint
+
+
+def test_a_transaction_that_was_read_in_part_is_read_on_by_the_same_publication_alone(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    """Of `few` the transaction has two rows less in front: to go on there behind the third row would lose a row."""
+    chain = make_postgres(*_TABLES, more="    publication: all_of_them")
+    chain.write("CREATE PUBLICATION all_of_them FOR TABLE t, u", "CREATE PUBLICATION few FOR TABLE t")
+    chain.carry()
+    chain.write("INSERT INTO t VALUES (0, 'in a transaction of its own')")
+    chain.write_together(
+        "INSERT INTO u VALUES (1), (2)",
+        "INSERT INTO t VALUES (1, 'before')",
+        "ALTER TABLE t ADD COLUMN w int",
+        "INSERT INTO t VALUES (2, 'behind', 3), (3, 'last', 4)",
+    )
+    chain.crash("statement.announced")
+    assert chain.position().rows_from > 0
+
+    _publish_by(chain, "few")
+    with pytest.raises(UsageError, match="was read with `publication: all_of_them`") as refused:
+        chain.carry()
+    moved = chain.failover("--to", f"127.0.0.1:{chain.server.port}")
+    _publish_by(chain, "all_of_them")
+    chain.carry()
+    _publish_by(chain, "few")
+    chain.write("UPDATE t SET v = 'few' WHERE id = 1")
+    chain.carry()
+
+    assert "write `publication: all_of_them` until" in refused.value.hint
+    assert "was read with `publication: all_of_them`" in moved.stderr
+    source, warehouse = chain.both(_ALL)
+    assert warehouse == source
+    assert chain.stopped() == {}

@@ -212,7 +212,9 @@ class WalPosition:
     servers that do not continue each other's log. `server_timeline` is the server's own timeline
     (TimeLineID) in which `lsn` was read, 0 where that is not known: a promoted standby
     begins another one; two positions are equal without it. `partitions` is how partitioned
-    tables were read up to here.
+    tables were read up to here. `publication` is the one whose rows `rows_from` counts: of
+    the same transaction another publication has others. It is "" where that is not known, as
+    in what older releases wrote, and between transactions nobody needs it.
     """
 
     lsn: int
@@ -222,6 +224,7 @@ class WalPosition:
     passed_by: tuple[int, ...] = ()
     server_timeline: int = field(default=0, compare=False)
     partitions: Partitions = "one"
+    publication: str = field(default="", compare=False)
 
     @property
     def file(self) -> str:
@@ -262,6 +265,8 @@ class WalPosition:
             mapping["server_timeline"] = self.server_timeline
         if self.partitions != "one":
             mapping["partitions"] = self.partitions
+        if self.rows_from and self.publication:
+            mapping["publication"] = self.publication
         return {**mapping, "era": self.timeline} if self.timeline else mapping
 
     @classmethod
@@ -275,6 +280,7 @@ class WalPosition:
             passed_by=tuple(passed_by) if isinstance(passed_by := mapping.get("passed_by"), list) else (),
             server_timeline=int(str(mapping.get("server_timeline", 0))),
             partitions=_partitions(mapping.get("partitions", "one")),
+            publication=str(mapping.get("publication", "")),
         )
 
     def passing_by(self, oid: int) -> WalPosition:

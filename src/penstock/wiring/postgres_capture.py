@@ -38,6 +38,7 @@ from penstock.wiring.postgres_checks import (
     read_postgres_status,
     require_fit_postgres,
     require_same_partitions,
+    require_same_publication,
 )
 from penstock.wiring.postgres_server import log_access, postgres_source, source_publication, source_server
 from penstock.wiring.refreshing import open_refreshers, readers_at_once
@@ -83,6 +84,7 @@ class PostgresLook:
     def require_reached(self, position: Position) -> None:
         """Hold the slot against the position, and see that the publication is still whole."""
         source = postgres_source(self.spec.source)
+        require_same_publication(source, wal_position(position))
         require_same_partitions(source, wal_position(position))
         require_whole_publication(self.connection, source_publication(source))
         require_slot(source_server(source), source.slot_name, wal_position(position), for_good=True)
@@ -165,7 +167,8 @@ class PostgresCapture:
 
     def reading(self, spec: CaptureSpec, begin: Position, table_catalog: TableCatalog) -> LogReading:
         """See CaptureKind."""
-        return PostgresReading(wal_position(begin), _catalog(table_catalog), spec.source.patterns.matches)
+        counted = replace(wal_position(begin), publication=postgres_source(spec.source).publication_name)
+        return PostgresReading(counted, _catalog(table_catalog), spec.source.patterns.matches)
 
     def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refreshers | None:
         """See CaptureKind. A table whose rows are all in the log needs no snapshot: it begins with its first row."""

@@ -54,6 +54,21 @@ def require_same_partitions(source: PostgresSourceSpec, position: WalPosition) -
     raise UsageError(message, hint)
 
 
+def require_same_publication(source: PostgresSourceSpec, position: WalPosition) -> None:
+    """Raise UsageError if `position` counts rows of a transaction as another publication has them."""
+    if not position.rows_from or position.publication in {"", source.publication_name}:
+        return
+    message = (
+        f"the source {source.name} has `publication: {source.publication_name}`, and a part of the transaction at "
+        f"{position} was read with `publication: {position.publication}`: where to go on in it is known by that alone"
+    )
+    hint = (
+        f"write `publication: {position.publication}` until that transaction is published, and change it then; if that "
+        f"publication is gone for ever, {NEW_SLOT}"
+    )
+    raise UsageError(message, hint)
+
+
 def examine_postgres(source: PostgresSourceSpec) -> Iterator[Finding]:
     """Look at settings, rights, slot, publication and tables."""
     subject, server = f"source {source.name}", source_server(source)

@@ -29,7 +29,7 @@ from penstock.wiring.capture import open_parts
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.new_timeline import read_standing, require_transactions, resume_at, timeline_message
 from penstock.wiring.open import failovers_topic, open_publisher, open_snapshot_list, open_topic_log
-from penstock.wiring.postgres_checks import require_same_partitions
+from penstock.wiring.postgres_checks import require_same_partitions, require_same_publication
 from penstock.wiring.postgres_server import log_access, postgres_source, source_publication, source_server
 from penstock.wiring.refreshing import new_snapshot
 
@@ -94,6 +94,7 @@ def follow_slot(spec: PipelineSpec, source_name: str) -> SlotFound:
     with connected(server) as connection:
         require_whole_publication(connection, source_publication(source))
     require_same_partitions(source, before)
+    require_same_publication(source, before)
     require_slot(server, source.slot_name, before)
     with closing(connect_to_log(server)) as log, explained(server):
         timeline = require_same_log(server, log, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -77,6 +78,14 @@ def test_a_record_of_a_wal_survives_kafka(position: WalPosition) -> None:
 
     assert found == record
     assert position_from_mapping(position.to_mapping()) == position
+
+
+def test_the_publication_that_rows_are_counted_by_survives_in_the_middle_of_a_transaction_alone() -> None:
+    inside = WalPosition(7, rows_from=3, publication="shop")
+
+    assert WalPosition.from_mapping(json.loads(json.dumps(inside.to_mapping()))).publication == "shop"
+    assert "publication" not in replace(inside, rows_from=0).to_mapping()
+    assert WalPosition.from_mapping({"lsn": "0/7", "rows_from": 3, "tables_from": 0}).publication == ""
 
 
 @given(wal_positions, wal_positions)

@@ -187,7 +187,11 @@ class PostgresReading:
         """What nobody can tell who only reads the log."""
         reached = self._reached
         return replace(
-            position, timeline=reached.timeline, tables_from=reached.tables_from, passed_by=reached.passed_by
+            position,
+            timeline=reached.timeline,
+            tables_from=reached.tables_from,
+            passed_by=reached.passed_by,
+            publication=reached.publication,
         )
 
 
