@@ -43,12 +43,12 @@ def run_verification(spec: PipelineSpec, name: str, keys: int | None, salt: int)
 def _verify(spec: PipelineSpec, name: str, keys: int | None, salt: int) -> JoinVerification:
     with closing(open_topic_log(spec)) as log, closing(open_registry(spec)) as registry:
         standing = standing_join(spec, name, log, registry)
-        shapes = log.shapes(standing.outputs)
-        gone = [topic for topic in standing.outputs if topic not in shapes]
+        shapes = log.shapes(standing.counting)
+        gone = [topic for topic in standing.counting if topic not in shapes]
         if gone:
             message = f"the topic {gone[0]} of the join {name} does not exist, so it cannot be compared"
             raise UsageError(message, "restore it, or make the join again: give its output another `source`")
-        own = [(topic, number) for topic in standing.outputs for number in range(shapes[topic][1])]
+        own = [(topic, number) for topic in standing.counting for number in range(shapes[topic][1])]
         begins, ends = log.begins(own), log.ends(own)
         topics = JoinTopics(
             scan=log.scan,
@@ -56,6 +56,11 @@ def _verify(spec: PipelineSpec, name: str, keys: int | None, salt: int) -> JoinV
             output={place: (begins[place], ends[place]) for place in own},
             value_schema=registry.value_schema,
             renames=standing.renames,
+            anew={
+                (topic, number): offset
+                for topic, offsets in standing.counting.items()
+                for number, offset in enumerate(offsets)
+            },
         )
         spec.home.mkdir(parents=True, exist_ok=True)
         with open_scratch(spec.home, _LIMITS) as scratch:

@@ -140,7 +140,9 @@ class StandingJoin:
 
     `outputs` are its topics, the newest last, `partitions` are those of its inputs, and
     its join keys are of `join_key_types` in the first of them. `renames` say what fields
-    of the output are called now, by the schema that they were written with.
+    of the output are called now, by the schema that they were written with. `counting` are those of
+    `outputs` that the table had since it began anew last, in that order, and where each partition ended then; ()
+    where that is not known, or the topic came later.
     """
 
     job: JoinJob
@@ -149,6 +151,7 @@ class StandingJoin:
     partitions: Sequence[tuple[str, int]]
     join_key_types: Sequence[ColumnType]
     renames: Mapping[int, Mapping[str, str]]
+    counting: Mapping[str, Sequence[int]]
 
 
 def standing_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> StandingJoin:
@@ -166,7 +169,16 @@ def standing_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Reg
     first = table_schema(registry.value_schema(job.streams[0].schema_id))
     types = [first.column(key).type for key in job.plan.inputs[0].join_keys]
     topics = tuple(dict.fromkeys(told.topic for told in own))
-    return StandingJoin(job, record, topics, partitions, types, _renames(own))
+    return StandingJoin(job, record, topics, partitions, types, _renames(own), _counting(own, record))
+
+
+def _counting(own: Sequence[SchemaChange], record: JoinRecord) -> Mapping[str, Sequence[int]]:
+    """The topics that the table had since it began anew last, and where the first one ended then."""
+    # What was told of since the record was read counts with the next one.
+    known = [told for told in own if told.order[0] <= record.generation]
+    anew = [number for number, told in enumerate(known) if told.kind is not SchemaChangeKind.SCHEMA]
+    first, *later = known[max(anew, default=0) :]
+    return {first.topic: first.begins, **{told.topic: () for told in later if told.topic != first.topic}}
 
 
 def _renames(own: Sequence[SchemaChange]) -> Mapping[int, Mapping[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -60,7 +60,8 @@ class JoinTopics:
     """How a join's topics are read: `scan` gives ((topic, partition), offset, key, value) of ranges.
 
     `begins` says where its inputs begin, `output` which ranges its own topics have, and
-    `renames` how fields of messages with some schema are called now.
+    `renames` how fields of messages with some schema are called now. Where the output's table began
+    anew, what its topic had before the offsets `anew` does not count, and may be no message at all.
     """
 
     scan: Callable[[Ranges], Iterator[tuple[Place, int, bytes | None, bytes | None]]]
@@ -68,6 +69,7 @@ class JoinTopics:
     output: Ranges
     value_schema: Callable[[int], str]
     renames: Mapping[int, Mapping[str, str]]
+    anew: Mapping[Place, int] = field(default_factory=dict)
 
 
 def verify_join(
@@ -122,7 +124,8 @@ def _load_inputs(
 def _load_output(job: JoinJob, record: JoinRecord, topics: JoinTopics, scratch: Scratch) -> None:
     """Load what the output's state of this generation, and of those that it follows, has published up to the record."""
     oldest, first = record.generation - record.follows, dict[Place, int]()
-    for place, offsets, values in _stretches(topics, topics.output):
+    ranges = {place: (max(begin, topics.anew.get(place, 0)), end) for place, (begin, end) in topics.output.items()}
+    for place, offsets, values in _stretches(topics, ranges):
         ids = schema_ids(values)
         for schema_id in np.unique(ids).tolist():
             chosen, text = ids == schema_id, topics.value_schema(schema_id)
@@ -144,7 +147,7 @@ def _load_output(job: JoinJob, record: JoinRecord, topics: JoinTopics, scratch: 
             )
             scratch.add(batch_join.OUTPUT_TABLE, rows)
     for place, (begin, _) in topics.output.items():
-        if begin and first.get(place, oldest) >= oldest:
+        if begin > topics.anew.get(place, 0) and first.get(place, oldest) >= oldest:
             raise _incomplete(place, begin)
 
 
