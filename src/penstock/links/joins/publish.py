@@ -283,7 +283,12 @@ def _place(message: Unreadable) -> tuple[str, int, int]:
 
 
 def _file(generation: int) -> str:
-    """What stands in the messages for a log file: places in the output rise with generation, micro-batch and row."""
+    """What stands in the messages for a log file: places in the output rise with generation, micro-batch and row.
+
+    Who reads sees a place with the record that has its generation and micro-batch, or not at all: what was planned and
+    never committed may come with other rows at the same place. A state that does not end where the record does, as it
+    was lost, emptied or made again, has a generation that no record had.
+    """
     return f"join.{generation:06}"
 
 
