@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.schematizer.ids import NO_ID
 from penstock.schematizer.security.access import InNamespace, InSubject, Role
 from penstock.schematizer.security.demands import Demand, InNote, InSchema, InTopic, Somewhere, Target, demand_of
 
@@ -20,14 +21,14 @@ def demand(method: str, path: str, query: str = "") -> Demand:
         ("/ui/sources/a%2Fb/shop/orders", "", (InNamespace("a/b"),)),
         ("/ui/topics/shopdb.shop.orders", "", (InTopic("shopdb.shop.orders"),)),
         ("/ui/topics/shopdb.shop.orders/figures", "", (InTopic("shopdb.shop.orders"),)),
-        ("/ui/topics/t", "old=3&new=4", (InTopic("t"), InSchema("3"), InSchema("4"))),
-        ("/ui/subjects/clicks-value", "old=3&new=4", (InSubject("clicks-value"), InSchema("3"), InSchema("4"))),
-        ("/ui/schemas/7", "", (InSchema("7"),)),
-        ("/ui/notes/7", "", (InNote("7"),)),
+        ("/ui/topics/t", "old=3&new=4", (InTopic("t"), InSchema(3), InSchema(4))),
+        ("/ui/subjects/clicks-value", "old=3&new=4", (InSubject("clicks-value"), InSchema(3), InSchema(4))),
+        ("/ui/schemas/7", "", (InSchema(7),)),
+        ("/ui/notes/7", "", (InNote(7),)),
         ("/ui/history", "namespace=shopdb", (InNamespace("shopdb"),)),
         ("/ui/search", "q=order&namespace=shopdb", (InNamespace("shopdb"),)),
-        ("/ui/topics/t", "old=%2B3", (InTopic("t"), InSchema("+3"))),
-        ("/ui/schemas/%2B3", "namespace=mine", (InSchema("+3"),)),
+        ("/ui/topics/t", "old=%2B3", (InTopic("t"), InSchema(NO_ID))),
+        ("/ui/schemas/%2B3", "namespace=mine", (InSchema(NO_ID),)),
         ("/ui/", "", ()),
         ("/ui/", "namespace=mine", ()),
         ("/ui/search", "q=order", ()),
@@ -45,7 +46,7 @@ def test_a_page_is_for_those_who_may_read_what_it_shows(path: str, query: str, t
     [
         ("/ui/sources/shopdb/shop/orders", (InNamespace("shopdb"),)),
         ("/ui/sources/shopdb/shop/orders/columns", (InNamespace("shopdb"),)),
-        ("/ui/schemas/7/notes", (InSchema("7"),)),
+        ("/ui/schemas/7/notes", (InSchema(7),)),
         ("/ui/anything", ()),
     ],
 )

@@ -6,6 +6,7 @@ from fastapi import Header, Path, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from penstock.schematizer.api.paging import Window
+from penstock.schematizer.ids import NO_ID, parse_id
 from penstock.schematizer.path_segments import decoded
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.security.rights import user_of
@@ -27,8 +28,9 @@ TablePath = Annotated[PathSegment, Path(description="The table's own name", exam
 ElementPath = Annotated[PathSegment, Path(description="The column's name", examples=["note"])]
 TopicName = Annotated[PathSegment, Path(examples=["shopdb.shop.orders"])]
 
+Id = Annotated[int, BeforeValidator(parse_id)]
 # No id is negative, and databases refuse numbers that are too long for them: -1 stands for those.
-SchemaId = Annotated[int, AfterValidator(lambda schema_id: max(schema_id, -1))]
+SchemaId = Annotated[Id, AfterValidator(lambda schema_id: max(schema_id, NO_ID))]
 OwnerEmail = Annotated[
     str | None,
     Field(max_length=1000, pattern=NO_NUL, description="An e-mail address", examples=["orders-team@example.com"]),

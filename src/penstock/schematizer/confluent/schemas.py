@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from penstock.schematizer.api.dependencies import Store
+from penstock.schematizer.api.queries import Id
 from penstock.schematizer.confluent.bodies import Deleted, Format, Page, PlaceAnswer, SchemaAnswer
 from penstock.schematizer.confluent_paths import CONTEXT, MEDIA_TYPE
 from penstock.schematizer.contexts import DEFAULT_CONTEXT, EVERY_CONTEXT, parse_subject
@@ -76,7 +77,7 @@ def get_schemas(store: Store, request: Request, listing: Annotated[Listing, Quer
 async def get_schema(
     store: Store,
     cache: Annotated[SchemaCache, Depends(cache_of)],
-    schema_id: int,
+    schema_id: Id,
     wanted: Format = "",
     *,
     fetch_max_id: Annotated[bool, Query(alias="fetchMaxId")] = False,
@@ -94,7 +95,7 @@ async def get_schema(
 
 
 @router.get("/schemas/ids/{schema_id}/schema", summary="A schema's text")
-def get_text(store: Store, schema_id: int, wanted: Format = "") -> Response:
+def get_text(store: Store, schema_id: Id, wanted: Format = "") -> Response:
     """Return a schema's text alone."""
     text = store.read(lambda session: text_of(schema_by_id(session, schema_id), wanted))
     return PlainTextResponse(text, media_type=MEDIA_TYPE)
@@ -103,7 +104,7 @@ def get_text(store: Store, schema_id: int, wanted: Format = "") -> Response:
 @router.get("/schemas/ids/{schema_id}/versions", summary="A schema's places")
 def get_places(
     store: Store,
-    schema_id: int,
+    schema_id: Id,
     asking: Asking,
     page: Annotated[Page, Query()],
     *,
@@ -117,7 +118,7 @@ def get_places(
 @router.get("/schemas/ids/{schema_id}/subjects", summary="A schema's subjects")
 def get_subjects_of_schema(
     store: Store,
-    schema_id: int,
+    schema_id: Id,
     asking: Asking,
     page: Annotated[Page, Query()],
     *,

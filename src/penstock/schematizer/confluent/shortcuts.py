@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.schematizer.confluent_paths import MEDIA_TYPE
 from penstock.schematizer.http.limits import take_body
+from penstock.schematizer.ids import parse_id
 from penstock.schematizer.registry.known_answers import Known, KnownAnswer
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _TABLES = b"/v1/tables"
 _SUBJECTS, _VERSIONS = b"/subjects/", b"/versions"
 _JSON = b"application/json"
 _BODY_BYTES_MAX = 1 << 20
-_ID_DIGITS_MAX = 18
 
 
 def remember(scope: Scope, known: Known) -> None:
@@ -60,13 +60,14 @@ class Shortcuts:
         await self._app(scope, receive, send)
 
     def _find_schema(self, path: bytes, query: bytes) -> bytes | None:
-        wanted = path[len(_SCHEMAS) :]
-        if not wanted.isdigit() or len(wanted) > _ID_DIGITS_MAX:
+        try:
+            schema_id = parse_id(path[len(_SCHEMAS) :].decode("latin-1"))
+        except ValueError:
             return None
         # What a client says of the subject changes nothing; whatever else it says is the route's to read.
         if query and not all(part.startswith(b"subject=") or part == b"fetchMaxId=false" for part in query.split(b"&")):
             return None
-        return self._schemas.get(int(wanted))
+        return self._schemas.get(schema_id)
 
     async def _register(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])

@@ -133,7 +133,7 @@ def get_users(
 
     def find(session: Session) -> list[int]:
         users = users_of(session, version_of(subject_versions(session, subject), version))
-        return [each for each in users if asking.may(session, Role.READ, InSchema(str(each)))]
+        return [each for each in users if asking.may(session, Role.READ, InSchema(each))]
 
     return page.of(store.read(find))
 

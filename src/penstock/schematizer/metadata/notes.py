@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from penstock.schematizer.api.documentation_answers import NoteAnswer, NoteList
 from penstock.schematizer.api.paging import read_page
+from penstock.schematizer.ids import is_storable
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.registry.elements import plan_elements
 from penstock.schematizer.registry.schemas import schema_by_id
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from penstock.schematizer.api.queries import NoteQuery
     from penstock.schematizer.storage.database import UnitOfWork
-
-_ID_MAX = (1 << 63) - 1
 
 
 def add_note(work: UnitOfWork, schema_id: int, element: str, text: str) -> NoteAnswer:
@@ -75,7 +74,7 @@ def read_notes(session: Session, asked: NoteQuery) -> NoteList:
 
 def _note(session: Session, note_id: int, *, lock: bool = False) -> Note:
     query = select(Note).where(Note.id == note_id)
-    found = session.scalars(query.with_for_update() if lock else query) if abs(note_id) <= _ID_MAX else None
+    found = session.scalars(query.with_for_update() if lock else query) if is_storable(note_id) else None
     note = found.one_or_none() if found is not None else None
     if note is None:
         raise RefusedError(Code.UNKNOWN_NOTE, f"there is no note {note_id}", "see GET /v1/notes for those there are")

@@ -12,6 +12,7 @@ from penstock.core.avro_types import AvroSchema
 from penstock.schematizer.formats.protobuf_schemas import ProtobufSchema, is_descriptor
 from penstock.schematizer.formats.schema_types import Form, SchemaType, digest, parse_text, plain_text
 from penstock.schematizer.formats.strict_schemas import default_problem, json_problem
+from penstock.schematizer.ids import is_storable, parse_guid
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.registry.protobuf_files import find_descriptor, keep_descriptor
 from penstock.schematizer.registry.references import Use, dependencies_of, resolve_uses
@@ -175,14 +176,14 @@ def keep_schema(session: Session, schema: ParsedSchema, schema_id: int | None = 
 
 def schema_by_id(session: Session, schema_id: int) -> Schema:
     """Return the schema `schema_id`; RefusedError if there is none."""
-    stored = session.get(Schema, schema_id) if 0 < schema_id < 1 << 63 else None
+    stored = session.get(Schema, schema_id) if is_storable(schema_id) else None
     return _found(stored, str(schema_id))
 
 
 def schema_by_guid(session: Session, guid: str) -> Schema:
     """Return the schema with this GUID; RefusedError if there is none."""
     try:
-        digits = UUID(guid).hex
+        digits = parse_guid(guid)
     except ValueError:
         return _found(None, guid[:80])
     return _found(session.scalars(select(Schema).where(Schema.fingerprint.startswith(digits))).first(), guid)

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 
 from penstock.schematizer.confluent_paths import CONTEXT
 from penstock.schematizer.contexts import DEFAULT_CONTEXT, parse_subject
+from penstock.schematizer.ids import NO_ID, parse_id
 from penstock.schematizer.path_segments import name_in
 from penstock.schematizer.security.access import InNamespace, InSubject, Role
 
@@ -31,15 +32,22 @@ class InTopic:
 class InSchema:
     """Wherever a schema is used; any of these places will do to read, unless what is asked for tells `in_all`."""
 
-    id: str
+    id: int
     in_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InGuid:
+    """The same, of a schema that is named by its GUID."""
+
+    guid: str
 
 
 @dataclass(frozen=True, slots=True)
 class InNote:
     """Where the schema is that a note is on."""
 
-    id: str
+    id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,7 @@ class Somewhere:
     """Nowhere in particular: whoever has the role in any place."""
 
 
-Target: TypeAlias = InNamespace | InSubject | InTopic | InSchema | InNote | Somewhere
+Target: TypeAlias = InNamespace | InSubject | InTopic | InSchema | InGuid | InNote | Somewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +99,10 @@ def _confluent_demand(  # noqa: PLR0911 - a table of routes
         case ["associations", *_]:
             # Their routes look at each subject: a body need not name it, and a resource has several.
             return Demand(Role.READ if reads else Role.WRITE, (Somewhere(),))
-        case ["schemas", "ids" | "guids", name, *_]:
-            return Demand(Role.READ, (InSchema(name),))
+        case ["schemas", "ids", number, *_]:
+            return Demand(Role.READ, (InSchema(_id(number)),))
+        case ["schemas", "guids", guid, *_]:
+            return Demand(Role.READ, (InGuid(guid),))
         case ["config" | "mode", *setting]:
             return Demand(Role.READ if reads else Role.ADMIN, _settings_target(setting, within, reads=reads))
         case ["subjects", name, *more] if name:
@@ -105,8 +115,7 @@ def _confluent_demand(  # noqa: PLR0911 - a table of routes
 def _page_demand(method: str, names: list[str], query: dict[str, list[str]]) -> Demand:
     """Return what a page shows, or its form changes: also schemas that are to be compared."""
     role = Role.READ if method in _READING else Role.WRITE
-    # Whatever these say is looked up: what is no id is nowhere, and so allowed to nobody who is asked.
-    compared = tuple(InSchema(each) for name in ("old", "new") for each in query.get(name, ()))
+    compared = tuple(InSchema(_id(each)) for name in ("old", "new") for each in query.get(name, ()))
     target: Target
     match names:
         case ["static", *_]:
@@ -118,9 +127,9 @@ def _page_demand(method: str, names: list[str], query: dict[str, list[str]]) -> 
         case ["subjects", name] if name:
             target = InSubject(name)
         case ["schemas", number, *_]:
-            target = InSchema(number)
-        case ["notes", number] if number.isdecimal():
-            target = InNote(number)
+            target = InSchema(_id(number))
+        case ["notes", number]:
+            target = InNote(_id(number))
         # These two keep to the namespace that they are asked for.
         case ["search" | "history"] if len(query.get("namespace", ())) == 1 and query["namespace"][0]:
             target = InNamespace(query["namespace"][0])
@@ -146,11 +155,11 @@ def _own_targets(names: list[str], query: dict[str, list[str]], body: bytes, *, 
             target = InNamespace(namespace)
         case ["topics", topic, *_]:
             target = InTopic(topic)
-        case ["schemas", number, *more] if reads and number.isdecimal():
+        case ["schemas", number, *more] if reads:
             # Where data goes, and what a namespace adds to messages, is told of every place that the schema is in.
-            target = InSchema(number, in_all=more[:1] in (["data_targets"], ["meta_attributes"]))
-        case ["notes", number] if number.isdecimal():
-            target = InNote(number)
+            target = InSchema(_id(number), in_all=more[:1] in (["data_targets"], ["meta_attributes"]))
+        case ["notes", number]:
+            target = InNote(_id(number))
         case ["notes"] if not reads:
             return _in_body(body, "schema_id")
         case _ if tuple(names[1:] if names[:1] == ["compatibility"] else names) in _WITH_NAMESPACE:
@@ -169,17 +178,17 @@ def _in_body(body: bytes, field: str) -> tuple[Target, ...]:
     match named:
         case str() if field == "namespace":
             return (InNamespace(named),)
-        case int() if field == "schema_id":
-            return (InSchema(str(named)),)
-        case _:
+        case None:
             return ()
+        case _:
+            return (InSchema(_id(named)),) if field == "schema_id" else ()
 
 
 def _schemas_in_body(body: bytes) -> tuple[Target, ...]:
-    """Return the schemas that a body refers to by their ids; what is no id is nowhere, and so allowed to nobody."""
+    """Return the schemas that a body refers to by their ids."""
     document = _document(body)
     told = (document.get(field) for field in ("base_schema_id", "schema_id"))
-    return tuple(InSchema(str(each)) for each in told if each is not None)
+    return tuple(InSchema(_id(each)) for each in told if each is not None)
 
 
 def _references(body: bytes, subject: InSubject) -> tuple[Target, ...]:
@@ -188,6 +197,14 @@ def _references(body: bytes, subject: InSubject) -> tuple[Target, ...]:
     named = [each.get("subject") for each in uses if isinstance(each, dict)] if isinstance(uses, list) else []
     within = parse_subject(subject.name).context
     return tuple(dict.fromkeys(_subject(each, within) for each in named if isinstance(each, str)))
+
+
+def _id(written: object) -> int:
+    """Return an id as its route reads it. What is none is nowhere, and so allowed to nobody who is asked."""
+    try:
+        return parse_id(written)
+    except ValueError:
+        return NO_ID
 
 
 def _document(body: bytes) -> dict[str, object]:

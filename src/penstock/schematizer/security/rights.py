@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.security.access import ANYBODY, InSubject, Role, User
-from penstock.schematizer.security.demands import InSchema
+from penstock.schematizer.security.demands import InGuid, InSchema
 from penstock.schematizer.security.whereabouts import places_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,11 @@ class Rights:
             return False
         places = places_of(session, target)
         # A schema that is in several places may be read by whoever may read one of them.
-        enough = any if isinstance(target, InSchema) and role is Role.READ and not target.in_all else all
+        match target:
+            case InGuid() | InSchema(in_all=False) if role is Role.READ:
+                enough = any
+            case _:
+                enough = all
         return bool(places) and enough(self.user.may_in(role, place) for place in places)
 
     def may_read(self, session: Session, subject: str) -> bool:

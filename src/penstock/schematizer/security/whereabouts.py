@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from sqlalchemy import select
 
+from penstock.schematizer.ids import is_storable, parse_guid
 from penstock.schematizer.security.access import InNamespace, InSubject
-from penstock.schematizer.security.demands import InNote, InSchema, InTopic
+from penstock.schematizer.security.demands import InGuid, InNote, InSchema, InTopic
 from penstock.schematizer.storage.models import Namespace, Note, Schema, Source, Subject, SubjectVersion, Topic
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from penstock.schematizer.security.access import Place
     from penstock.schematizer.security.demands import Target
 
-_ID_MAX = (1 << 63) - 1
 _SUBJECTS = (
     select(Subject.name, Namespace.name)
     .outerjoin(Topic, Topic.id == Subject.topic_id)
@@ -27,7 +26,7 @@ _SUBJECTS = (
 )
 
 
-def places_of(session: Session, target: Target) -> list[Place]:
+def places_of(session: Session, target: Target) -> list[Place]:  # noqa: PLR0911 - a line for each kind of target
     """Return the places that a target is in; none for what is not there, one for what is not there yet."""
     match target:
         case InNamespace():
@@ -38,27 +37,30 @@ def places_of(session: Session, target: Target) -> list[Place]:
             query = select(Namespace.name).join(Source, Source.namespace_id == Namespace.id)
             query = query.join(Topic, Topic.source_id == Source.id).where(Topic.name == _storable(name))
             return [InNamespace(each) for each in session.scalars(query)]
-        case InSchema(named):
-            return _of_schema(session, named)
-        case InNote(number):
-            noted = session.scalar(select(Note.schema_id).where(Note.id == min(int(number[:20]), _ID_MAX)))
-            return _of_schema(session, str(noted)) if noted is not None else []
+        case InSchema(number) if is_storable(number):
+            return _of_schema(session, number)
+        case InGuid(guid):
+            return _of_guid(session, guid)
+        case InNote(number) if is_storable(number):
+            noted = session.scalar(select(Note.schema_id).where(Note.id == number))
+            return _of_schema(session, noted) if noted is not None else []
         case _:
             return []
 
 
-def _of_schema(session: Session, named: str) -> list[Place]:
+def _of_schema(session: Session, schema_id: int) -> list[Place]:
     query = _SUBJECTS.join(SubjectVersion, SubjectVersion.subject_id == Subject.id)
-    if named.isascii() and named.isdecimal():
-        query = query.where(SubjectVersion.schema_id == min(int(named[:20]), _ID_MAX))
-    else:
-        try:
-            digits = UUID(named).hex
-        except ValueError:
-            return []
-        query = query.join(Schema, Schema.id == SubjectVersion.schema_id)
-        query = query.where(Schema.fingerprint.startswith(digits))
-    return _subjects(session, query.distinct())
+    return _subjects(session, query.where(SubjectVersion.schema_id == schema_id).distinct())
+
+
+def _of_guid(session: Session, guid: str) -> list[Place]:
+    try:
+        digits = parse_guid(guid)
+    except ValueError:
+        return []
+    query = _SUBJECTS.join(SubjectVersion, SubjectVersion.subject_id == Subject.id)
+    query = query.join(Schema, Schema.id == SubjectVersion.schema_id)
+    return _subjects(session, query.where(Schema.fingerprint.startswith(digits)).distinct())
 
 
 def _subjects(session: Session, query: Select[str, str]) -> list[Place]:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.schematizer.api.dependencies import ERRORS, Store, Writer
 from penstock.schematizer.api.documentation_answers import ChangeList, FoundList, NoteAnswer, NoteList
-from penstock.schematizer.api.queries import HistoryQuery, NoteQuery, NoteText, SchemaId, SearchQuery
+from penstock.schematizer.api.queries import HistoryQuery, Id, NoteQuery, NoteText, SchemaId, SearchQuery
 from penstock.schematizer.metadata.documentation_catalog import read_found, read_history
 from penstock.schematizer.metadata.notes import add_note, change_note, read_note, read_notes
 
@@ -45,13 +45,13 @@ def get_notes(store: Store, asked: Annotated[NoteQuery, Query()]) -> NoteList:
 
 
 @router.get("/notes/{note_id}", summary="One note", responses=_MISSING)
-def get_note(store: Store, note_id: int) -> NoteAnswer:
+def get_note(store: Store, note_id: Id) -> NoteAnswer:
     """Return a note."""
     return store.read(lambda session: read_note(session, note_id))
 
 
 @router.put("/notes/{note_id}", summary="Change a note", responses=_MISSING)
-def put_note(writer: Writer, note_id: int, body: NoteTextRequest) -> NoteAnswer:
+def put_note(writer: Writer, note_id: Id, body: NoteTextRequest) -> NoteAnswer:
     """Give a note another text; the history keeps the one before."""
     return writer.write(lambda work: change_note(work, note_id, body.text))
 

@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from penstock.schematizer.api.dependencies import Store
 from penstock.schematizer.api.queries import (
     HistoryQuery,
+    Id,
     NamespacePath,
     SearchQuery,
     SourceQuery,
@@ -97,7 +98,7 @@ def get_search(
 
 
 @router.get("/notes/{note_id}")
-def get_note(request: Request, store: Store, note_id: int) -> RedirectResponse:
+def get_note(request: Request, store: Store, note_id: Id) -> RedirectResponse:
     """Lead to the page that a note is on."""
     note = store.read(lambda session: read_note(session, note_id))
     root = str(request.scope.get("root_path", ""))

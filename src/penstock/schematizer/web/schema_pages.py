@@ -32,7 +32,7 @@ def figures_of(request: Request) -> KafkaFigures | None:
 
 
 def pair_of(
-    old: Annotated[int | None, Query(ge=-1)] = None, new: Annotated[int | None, Query(ge=-1)] = None
+    old: Annotated[SchemaId | None, Query()] = None, new: Annotated[SchemaId | None, Query()] = None
 ) -> tuple[int, int] | None:
     """Return the ids of the two schemas that are to be compared, None unless both are said."""
     return None if old is None or new is None else (old, new)
