@@ -23,11 +23,16 @@ from tests.unit.schematizer.test_schematizer_app import ORDERS, register
 from penstock.config.database_urls import parse_database_url
 from penstock.core.avro.schemas import key_schema, value_schema
 from penstock.core.tables import Column, IntegerType, TableId
+from penstock.schematizer.http.protection import Protection
+from penstock.schematizer.security.access import Role
+from penstock.schematizer.security.users import GrantEntry
+from penstock.schematizer.security.users_edit import put_token, put_user
 from penstock.schematizer.storage.database import open_database
 from penstock.schematizer.storage.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import httpx
     from sqlalchemy import Connection
@@ -60,6 +65,24 @@ def found(client: httpx.Client, words: str) -> list[str]:
         if not after:
             return told
     pytest.fail("the pages have no end")
+
+
+@on_every_database
+def test_a_role_is_for_the_namespace_that_the_database_finds(database_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "users.yaml"
+    put_user(file, "ada", "", (GrantEntry(role=Role.ADMIN),))
+    put_user(file, "guest", "", (GrantEntry(role=Role.READ, namespaces=("team?",)),))
+    tokens = {name: put_token(file, name, "test") for name in ("ada", "guest")}
+    with served(database_url, Protection(file)) as client:
+        client.headers["Authorization"] = f"Bearer {tokens['ada']}"
+        for namespace in ("team", "team1"):
+            register(client, namespace, ORDERS).raise_for_status()
+        client.headers["Authorization"] = f"Bearer {tokens['guest']}"
+
+        statuses = [client.get(f"/v1/namespaces/{each}").status_code for each in ("team1", "team", "team%20")]
+
+    assert statuses[:2] == [200, 403]
+    assert statuses[2] in {403, 404}
 
 
 @on_every_database

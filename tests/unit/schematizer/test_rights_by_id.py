@@ -52,7 +52,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tokens(home: Path) -> dict[str, str]:
     file = home / "users.yaml"
     put_user(file, "ada", "", (GrantEntry(role=Role.ADMIN),))
-    put_user(file, "guest", "", (GrantEntry(role=Role.WRITE, namespaces=("mine",), subjects=("mine-*",)),))
+    put_user(file, "guest", "", (GrantEntry(role=Role.WRITE, namespaces=("*",), subjects=("mine-*",)),))
     return {name: put_token(file, name, "test") for name in ("ada", "guest")}
 
 
@@ -128,6 +128,15 @@ def test_an_id_in_the_registrys_own_form_is_what_it_was(client: httpx.Client) ->
     assert client.get("/ui/subjects/mine-1", params={"old": "1", "new": "1"}).status_code == 200
     assert client.put("/v1/notes/1", json={"text": "mine-1 words"}).status_code == 200
     assert client.post("/v1/notes", json={"schema_id": "1", "text": "more"}).status_code == 200
+
+
+def test_a_blank_namespace_narrows_no_list(client: httpx.Client) -> None:
+    for path in ("/v1/history", "/v1/search", "/v1/sources", "/v1/topics", "/ui/history", "/ui/search"):
+        asked = {"q": "words"} if "search" in path else {}
+        for blank in ("", " "):
+            answer = client.get(path, params={**asked, "namespace": blank})
+            assert answer.status_code == 403, (path, answer.text)
+        assert client.get(path, params={**asked, "namespace": "mine"}).status_code == 200
 
 
 def _segment(form: str) -> str:

@@ -131,8 +131,8 @@ def _page_demand(method: str, names: list[str], query: dict[str, list[str]]) -> 
         case ["notes", number]:
             target = InNote(_id(number))
         # These two keep to the namespace that they are asked for.
-        case ["search" | "history"] if len(query.get("namespace", ())) == 1 and query["namespace"][0]:
-            target = InNamespace(query["namespace"][0])
+        case ["search" | "history"] if len(narrowed := _narrowed(query)) == 1:
+            target = narrowed[0]
         case _:
             return Demand(role)
     return Demand(role, (target, *compared))
@@ -165,11 +165,17 @@ def _own_targets(names: list[str], query: dict[str, list[str]], body: bytes, *, 
         case _ if tuple(names[1:] if names[:1] == ["compatibility"] else names) in _WITH_NAMESPACE:
             return _in_body(body, "namespace")
         case [_] if reads:
-            # A list; each refuses filters that it does not know. One thing, however its id is written, is none.
-            return tuple(InNamespace(each) for each in query.get("namespace", ()))
+            # A list; each refuses filters that it does not know.
+            return _narrowed(query)
         case _:
             return ()
     return (target,)
+
+
+def _narrowed(query: dict[str, list[str]]) -> tuple[InNamespace, ...]:
+    """Return what a list is narrowed to. By a blank name it is not: that leaves all in, or what has no namespace."""
+    namespaces = query.get("namespace", [])
+    return tuple(InNamespace(each) for each in namespaces) if all(map(str.strip, namespaces)) else ()
 
 
 def _in_body(body: bytes, field: str) -> tuple[Target, ...]:

@@ -29,8 +29,10 @@ _SUBJECTS = (
 def places_of(session: Session, target: Target) -> list[Place]:  # noqa: PLR0911 - a line for each kind of target
     """Return the places that a target is in; none for what is not there, one for what is not there yet."""
     match target:
-        case InNamespace():
-            return [target]
+        case InNamespace(name):
+            # MySQL finds a name that is asked for with blanks behind it.
+            known = session.scalar(select(Namespace.name).where(Namespace.name == _storable(name)))
+            return [InNamespace(known)] if known is not None else [target]
         case InSubject(name):
             return _subjects(session, _SUBJECTS.where(Subject.name == _storable(name))) or [target]
         case InTopic(name):
