@@ -1,24 +1,20 @@
 """What has to be done to values of Avro records that the codec alone would change, or hand over in a strange type.
 
 A decimal without fraction digits is an int: so are unsigned 64-bit integers in a
-table's rows. Moments without a time zone and numbers that no 32-bit float holds
-are refused, because the codec would write something else.
+table's rows. What the codec would write otherwise than it is given is refused:
+see `exact_leaves`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from math import isfinite
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-Convert: TypeAlias = Callable[[Any], Any]
-"""Takes a value of one part of a schema and returns it as it should be. Never changes what it is given."""
+from penstock.core.spolts.exact_leaves import Convert, exact_leaf
+from penstock.core.spolts.union_branches import Branch, in_union
 
-_MOMENTS: Final = frozenset({"timestamp-micros", "timestamp-millis"})
-_FLOAT_MAX: Final = 3.4028235677973366e38
-"""From here on a number rounds to infinity as a 32-bit float (IEEE 754)."""
+_Choose: TypeAlias = Callable[[object, Sequence[Branch]], object]
 
 
 def decoded_values(schema: object) -> Convert | None:
@@ -28,14 +24,18 @@ def decoded_values(schema: object) -> Convert | None:
 
 def encodable_values(schema: object) -> Convert | None:
     """What to do to values before they are encoded; None for nothing. It raises ValueError with the field."""
-    return _Converters(_before_encoding).of(schema)
+    return _Converters(exact_leaf, in_union).of(schema)
 
 
 class _Converters:
-    """Makes the converters of a schema's parts; `leaf` knows those of types that hold no others."""
+    """Makes the converters of a schema's parts; `leaf` knows those of types that hold no others.
 
-    def __init__(self, leaf: Callable[[Mapping[str, Any]], Convert | None]) -> None:
+    `choose` says what a value of a union is that has several types; without it nobody does.
+    """
+
+    def __init__(self, leaf: Callable[[Mapping[str, Any]], Convert | None], choose: _Choose | None = None) -> None:
         self._leaf = leaf
+        self._choose = choose
         self._named: dict[str, Convert | None] = {}
 
     def of(self, schema: Any) -> Convert | None:  # noqa: ANN401, PLR0911 - JSON; one return per kind of type
@@ -62,10 +62,14 @@ class _Converters:
         return value if convert is None else convert(value)
 
     def _union(self, branches: list[object]) -> Convert | None:
-        """Of a union of null and one type alone: of others nobody can tell which one a value is of."""
-        rest = [branch for branch in branches if branch != "null"]
-        inner = self.of(rest[0]) if len(rest) == 1 else None
-        return None if inner is None else lambda value: None if value is None else inner(value)
+        rest = [Branch(branch, self.of(branch)) for branch in branches if branch != "null"]
+        if len(rest) == 1:
+            inner = rest[0].convert
+            return None if inner is None else lambda value: None if value is None else inner(value)
+        choose = self._choose
+        if choose is None or not any(branch.convert for branch in rest):
+            return None
+        return lambda value: None if value is None else choose(value, rest)
 
     def _record(self, name: str, fields: list[Any]) -> Convert | None:
         # A field may be of the record's own type.
@@ -108,25 +112,3 @@ def _after_decoding(schema: Mapping[str, Any]) -> Convert | None:
     if schema.get("logicalType") == "decimal" and not schema.get("scale"):
         return lambda value: int(value) if isinstance(value, Decimal) else value
     return None
-
-
-def _before_encoding(schema: Mapping[str, Any]) -> Convert | None:
-    if schema.get("logicalType") == "decimal" and not schema.get("scale"):
-        return lambda value: Decimal(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    if schema.get("logicalType") in _MOMENTS:
-        return _with_zone
-    return _within_float if schema.get("type") == "float" else None
-
-
-def _with_zone(value: object) -> object:
-    if isinstance(value, datetime) and value.tzinfo is None:
-        text = f"{value} has no time zone, and the schema wants a moment"
-        raise ValueError(text)
-    return value
-
-
-def _within_float(value: object) -> object:
-    if isinstance(value, float) and isfinite(value) and abs(value) >= _FLOAT_MAX:
-        text = f"no 32-bit float holds {value!r}"
-        raise ValueError(text)
-    return value
