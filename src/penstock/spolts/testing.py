@@ -30,6 +30,7 @@ from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import PenstockError
 from penstock.core.spolts.arrow_schemas import avro_of_arrow
 from penstock.core.spolts.avro_records import avro_records
+from penstock.core.spolts.json_values import parse_json
 from penstock.core.spolts.raw import RawMessage
 from penstock.links.spolts.load import load_code, prepare_code
 from penstock.links.spolts.run import SpoltRunner
@@ -262,7 +263,7 @@ class Harness:
             schema_id, rest = split(content)
             return avro_records(self.schemas.value_schema(schema_id)).decode(rest)
         try:
-            return json.loads(content)
+            return parse_json(content)
         except ValueError:
             return content
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never
 
 from penstock.core.avro.wire import FRAME_BYTES, split
 from penstock.core.spolts.avro_records import avro_records
+from penstock.core.spolts.json_values import parse_json
 from penstock.core.spolts.message import Message
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class MessageDecoder:
                     text = self._subjects.value_schema(schema_id)
                     return avro_records(text).decode(rest), text
                 case "json":
-                    return json.loads(content), None
+                    return parse_json(content), None
                 case "text":
                     return content.decode(), None
                 case "bytes":

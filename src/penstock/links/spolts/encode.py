@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.core.avro.wire import frame, split
 from penstock.core.spolts.arrow_schemas import avro_of_arrow, key_avro_of_value
 from penstock.core.spolts.avro_records import avro_records
+from penstock.core.spolts.json_values import is_same, parse_json, render_json
 from penstock.core.spolts.message import Message, Output, Same
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class OutputEncoder:
             return None
         content = origin.raw.value
         # User code may have changed the value in place, so it is held against what the bytes say.
-        if content is not None and value == avro_records(origin.value_schema).decode(split(content)[1]):
+        if content is not None and is_same(value, avro_records(origin.value_schema).decode(split(content)[1])):
             return self._moved(subject, origin.value_schema, content)
         encoded = _encode(origin.value_schema, value, f"the value for {spec.topic}")
         return frame(self._subjects.register_subject(subject, origin.value_schema)) + encoded
@@ -157,6 +157,6 @@ def _as_written(origin: Decoded, value: object, topic: str) -> bytes | None:
     if origin.format != "json":
         text = f"the value for {topic} is a {type(value).__name__}, and {origin.raw.topic} has bytes"
         raise TypeError(text)
-    if origin.raw.value is not None and value == json.loads(origin.raw.value):
+    if origin.raw.value is not None and is_same(value, parse_json(origin.raw.value)):
         return origin.raw.value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return render_json(value).encode()
