@@ -50,20 +50,30 @@ def batch_of_changes(raws: Sequence[RawMessage], changes: DecodedChanges) -> pa.
 def batch_of_records(
     raws: Sequence[RawMessage], messages: Sequence[Message], schema: pa.Schema | None
 ) -> pa.RecordBatch:
-    """Return the batch for decoded records, whose columns Arrow infers if `schema` is None.
+    """Return the batch for decoded records, whose columns Arrow infers from all of them if `schema` is None.
 
-    Of a change of somebody else's envelope the row is taken. ValueError for a value
-    that is no record, ArrowInvalid for values that are not of one type.
+    Then it has every column that one of them has, with NULL where a record has it
+    not. Of a change of somebody else's envelope the row is taken. ValueError for a
+    value that is no record, ArrowInvalid for values that are not of one type.
     """
     for message in messages:
         if not isinstance(message.value, dict | None):
             text = f"its value is a {type(message.value).__name__}, and only records have columns"
             raise ValueError(text)  # noqa: TRY004 - one error for all values that are not as wanted
     rows = [dict(m.row or {}) if m.operation else (m.value or {}) for m in messages]
-    values = pa.RecordBatch.from_pylist(rows, schema=schema)
+    if schema is None:
+        values = _inferred([*rows, *(dict(m.before or {}) for m in messages)]).slice(0, len(rows))
+    else:
+        values = pa.RecordBatch.from_pylist(rows, schema=schema)
     ops = pa.array([m.operation for m in messages], pa.string())
     before = pa.array([m.before for m in messages], pa.struct(list(values.schema)))
     return _batch(raws, values, ops, before)
+
+
+def _inferred(rows: Sequence[dict[str, object]]) -> pa.RecordBatch:
+    """Return rows with all columns that any of them has, in the order of first sight: Arrow takes the first row's."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.RecordBatch.from_arrays([pa.array([row.get(name) for row in rows]) for name in names], names=names)
 
 
 def _batch(
