@@ -83,11 +83,11 @@ async def get_schema(
     fetch_max_id: Annotated[bool, Query(alias="fetchMaxId")] = False,
 ) -> Response:
     """Return a schema. What is asked for as `subject` makes no difference: ids are the same everywhere."""
-    body = None if wanted else cache.get(schema_id)
+    body, drops = None if wanted else cache.get(schema_id), cache.drops
     if body is None:
         body = await run_in_threadpool(store.read, lambda session: _rendered(session, schema_id, wanted))
     if not wanted:
-        cache.put(schema_id, body)
+        cache.put(schema_id, body, drops)
     if fetch_max_id:
         newest = await run_in_threadpool(store.read, lambda session: session.scalar(select(func.max(Schema.id))))
         body = body[:-1] + f',"maxId":{newest}}}'.encode()
