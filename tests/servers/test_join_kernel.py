@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors.exceptions import captured
 from tests.servers.kinds import first
-from tests.unit.joins.joined_streams import Streams, random_plan, table_of
+from tests.unit.joins.joined_streams import Streams, completed, random_plan, table_of
 
 from penstock.core.joins.algebra import JoinState
 from penstock.core.joins.blocks import pack_events, unpack_differences
+from penstock.core.joins.completing import RowCompleter
 from penstock.core.joins.inputs import JoinInput
 from penstock.core.joins.shown_keys import split_key
 from penstock.core.tables import Column, IntegerType, TextType
-from penstock.spark.join_kernel import BLOCKS, join_blocks, run_blocks, stateful_session
+from penstock.jobs.join_tasks import CompletedPacker
+from penstock.links.joins.spec import JoinJob
+from penstock.spark.join_kernel import BLOCKS, completed_blocks, join_blocks, run_blocks, stateful_session
 from penstock.spark.join_state import JoinStateReader
 
 if TYPE_CHECKING:
@@ -31,10 +35,11 @@ BATCHES = 5
 PAGE_BYTES = 64
 
 
-def streams_of(seed: int, *, remembered: bool, optional: bool) -> Streams:
+def streams_of(seed: int, *, remembered: bool, optional: bool, partial: bool = False) -> Streams:
     """Three inputs, large enough for pages; the keys of one tell its join keys, or those of all do.
 
-    Where two are `optional`, rows of the first come with null join keys, too.
+    Where two are `optional`, rows of the first come with null join keys, too. Rows of two
+    may lack columns where they are `partial`.
     """
     rng = Random(seed)  # noqa: S311 - what it makes is no secret
     columns = (
@@ -47,7 +52,14 @@ def streams_of(seed: int, *, remembered: bool, optional: bool) -> Streams:
         keys = [("id",)] * 3
     aliases = [(("id", f"i{i}"), ("word", f"w{i}")) for i in range(3)]
     inputs = [
-        JoinInput(f"db.shop.t{i}", table_of(i, columns, key), ("k",), (), aliases[i], is_optional=optional and i > 0)
+        JoinInput(
+            f"db.shop.t{i}",
+            replace(table_of(i, columns, key), partial_rows=partial and i < 2),
+            ("k",),
+            (),
+            aliases[i],
+            is_optional=optional and i > 0,
+        )
         for i, key in enumerate(keys)
     ]
     return Streams(
@@ -72,6 +84,9 @@ def run_query(spark: SparkSession, home: Path, streams: Streams) -> list[pa.Tabl
 
     source = stateful_session(spark).readStream.schema(BLOCKS).option("maxFilesPerTrigger", 1)
     events, plan = source.parquet(str(home / "in")), streams.plan
+    if plan.partial:
+        job = JoinJob("joined", plan, (), "schemas")
+        events = completed_blocks(events, plan.partial).mapInArrow(CompletedPacker(job), BLOCKS)
     joined = join_blocks(events, len(plan.inputs), plan.remembered, PAGE_BYTES, optional=plan.optional)
     writer = joined.writeStream.option("checkpointLocation", str(home / "checkpoint")).foreachBatch(take)
     writer.trigger(availableNow=True).start().awaitTermination()
@@ -79,7 +94,7 @@ def run_query(spark: SparkSession, home: Path, streams: Streams) -> list[pa.Tabl
 
 
 def write_blocks(home: Path, number: int, streams: Streams, events: list[pa.RecordBatch]) -> None:
-    by = "row_key" if streams.plan.remembered else "join_key"
+    by = "row_key" if streams.plan.remembered or streams.plan.partial else "join_key"
     pairs = list(pack_events(events, by))
     columns: dict[str, pa.Array[Any]] = {
         "bucket": pa.array([b for b, _ in pairs], pa.int32()),
@@ -101,14 +116,23 @@ def gone_and_new(differences: pa.Table) -> list[Counter[tuple[bytes, ...]]]:
 
 
 @pytest.mark.parametrize(
-    ("remembered", "optional"),
-    first(1, (True, True), (True, False), (False, True), (False, False)),
+    ("remembered", "optional", "partial"),
+    first(
+        1,
+        (True, True, True),
+        (True, True, False),
+        (True, False, True),
+        (True, False, False),
+        (False, True, True),
+        (False, True, False),
+        (False, False, False),
+    ),
 )
 def test_the_kernel_finds_the_differences_that_the_algebra_finds(
-    spark: SparkSession, tmp_path: Path, *, remembered: bool, optional: bool
+    spark: SparkSession, tmp_path: Path, *, remembered: bool, optional: bool, partial: bool
 ) -> None:
-    streams = streams_of(8, remembered=remembered, optional=optional)
-    state = JoinState(3, streams.plan.optional)
+    streams = streams_of(8, remembered=remembered, optional=optional, partial=partial)
+    completer, state = RowCompleter(streams.plan), JoinState(3, streams.plan.optional)
     assert bool(streams.plan.remembered) is remembered
     expected = []
     for batch in range(BATCHES):
@@ -116,9 +140,11 @@ def test_the_kernel_finds_the_differences_that_the_algebra_finds(
             streams.change()
         events = streams.read_some(0.8)
         write_blocks(tmp_path, batch, streams, events)
-        expected.append(state.apply(events))
+        expected.append(state.apply(completed(completer, events)))
     assert sum(map(len, expected)) > 100
     assert streams.heard
+    lacking = [each for messages in streams.read.values() for each in messages if each.lacks]
+    assert (len(lacking) > 10) is partial
 
     # The second query goes on with the state of the first.
     last = (tmp_path / "in" / f"{BATCHES - 1}.parquet").rename(tmp_path / "last.parquet")

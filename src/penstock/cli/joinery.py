@@ -45,7 +45,7 @@ def check(file: ConfigFile) -> None:
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import PenstockError, UsageError  # noqa: PLC0415
     from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
-    from penstock.wiring.joins import NOT_MADE, estimate_of_join, forgetful_inputs, plan_ahead  # noqa: PLC0415
+    from penstock.wiring.joins import NOT_MADE, estimate_of_join, forgetful_inputs, plan_ahead, require_kept  # noqa: PLC0415
     from penstock.wiring.open import open_registry, open_topic_log  # noqa: PLC0415
 
     spec = load(file)
@@ -64,7 +64,9 @@ def check(file: ConfigFile) -> None:
                 job = plan_ahead(reached, join.name, log, registry)
                 is_made = all(stream.schema_id != NOT_MADE for stream in job.streams)
                 notes = list(explain_estimates(estimate_of_join(log, registry, job))) if is_made else []
-                notes += explain_forgetful(forgetful_inputs(log, job)) if is_made else ()
+                if is_made:
+                    require_kept(log, job)
+                    notes += explain_forgetful(forgetful_inputs(log, job))
             except PenstockError as error:
                 say_error(error.message, error.hint, error.error_code)
                 exit_codes.append(error.exit_code)
@@ -101,15 +103,7 @@ def explain_join(join: JoinSpec, job: JoinJob) -> Iterator[str]:
 
     plan = job.plan
     yield f"Join {job.name}: {join.output.doc or 'no doc'}"
-    for stream, given in zip(job.streams, plan.inputs, strict=True):
-        keys, own = ", ".join(given.join_keys), ", ".join(given.row_key)
-        stored = ", ".join(column.name for column in given.stored.columns) or "keys alone"
-        schema = "not made yet" if stream.schema_id < 0 else f"schema_id {stream.schema_id}"
-        yield f"  reads  {stream.topic} ({schema}) by {keys}; its key is {own}; keeps {stored}"
-        if given.where:
-            yield f"         only rows where {given.where}"
-        if given.is_optional:
-            yield "         type: left, so rows go on without a match in it, with NULL in its fields"
+    yield from _explain_inputs(job)
     yield f"  makes  {plan.output.table}"
     for column in plan.output.columns:
         is_null = "null or " if column.nullable else ""
@@ -131,3 +125,18 @@ def explain_join(join: JoinSpec, job: JoinJob) -> Iterator[str]:
         yield f"         {column.name} is added: {zero} where there is no match, for a key cannot be NULL"
     if declared and not plan.is_declared_key and not stand_ins:
         yield f"         to say so in the file: pkey: [{key}]"
+
+
+def _explain_inputs(job: JoinJob) -> Iterator[str]:
+    """Say what a join reads, and what it keeps of it."""
+    for stream, given in zip(job.streams, job.plan.inputs, strict=True):
+        keys, own = ", ".join(given.join_keys), ", ".join(given.row_key)
+        stored = ", ".join(column.name for column in given.stored.columns) or "keys alone"
+        schema = "not made yet" if stream.schema_id < 0 else f"schema_id {stream.schema_id}"
+        yield f"  reads  {stream.topic} ({schema}) by {keys}; its key is {own}; keeps {stored}"
+        if given.where:
+            yield f"         only rows where {given.where}"
+        if given.is_partial:
+            yield "         rows that lack columns are made whole by what is kept of the rows before them, once more"
+        if given.is_optional:
+            yield "         type: left, so rows go on without a match in it, with NULL in its fields"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.core.errors import PenstockError
 from penstock.core.joins.algebra import JoinState
-from penstock.links.joins.decode import JoinDecoder, sort_out
+from penstock.core.joins.completing import RowCompleter
+from penstock.links.joins.decode import JoinDecoder, sort_out, to_join
 from penstock.wiring.open import open_registry, open_topic_log
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from penstock.jobs.link import JoinWork, RebuildWork
     from penstock.links.joins.spec import JoinJob
     from penstock.ports.messages import MessageLog
+
+Places: TypeAlias = "Mapping[tuple[str, int], int]"
 
 _BYTES_MAX = 1 << 30
 
@@ -38,15 +41,15 @@ def join_in_process(spec: PipelineSpec, work: JoinWork) -> None:
 
 def _join(spec: PipelineSpec, work: JoinWork) -> None:
     with closing(open_topic_log(spec)) as log, closing(open_registry(spec)) as registry:
-        decoder = JoinDecoder(work.job, registry.value_schema)
-        shapes = log.shapes(work.job.topics)
+        job, decoder = work.job, JoinDecoder(work.job, registry.value_schema)
+        shapes = log.shapes(job.topics)
         partitions = [(topic, number) for topic, (_, count) in shapes.items() for number in range(count)]
         begins, ends = log.begins(partitions), log.ends(partitions)
         known = {place: work.places.get(place, begin) for place, begin in begins.items()}
-        state = JoinState(len(work.job.streams), work.job.plan.optional)
-        state.apply(_events(log, decoder, begins, known)[0])
+        completer, state = RowCompleter(job.plan), JoinState(len(job.streams), job.plan.optional)
+        state.apply(_events(log, decoder, completer, (begins, known))[0])
         if any(ends[place] > known[place] for place in partitions):
-            events, unreadable = _events(log, decoder, known, ends)
+            events, unreadable = _events(log, decoder, completer, (known, ends))
             differences = state.apply(events)
             _write_down(work.checkpoint, work.batch + 1, ends)
             work.take(work.batch + 1, dict(ends), [differences], unreadable)
@@ -60,12 +63,11 @@ def rebuild_in_process(spec: PipelineSpec, work: RebuildWork) -> None:
         ends = dict(log.ends(partitions))
         old, before = work.standing, list[pa.Table]()
         if old is not None:
-            events, _ = _events(
-                log, JoinDecoder(old.job, registry.value_schema), dict.fromkeys(old.places, 0), old.places
-            )
+            decoder = JoinDecoder(old.job, registry.value_schema)
+            events, _ = _events(log, decoder, RowCompleter(old.job.plan), (dict.fromkeys(old.places, 0), old.places))
             before = [_joined(old.job, events)]
         decoder = JoinDecoder(work.job, registry.value_schema)
-        events, unreadable = _events(log, decoder, dict.fromkeys(partitions, 0), ends)
+        events, unreadable = _events(log, decoder, RowCompleter(work.job.plan), (dict.fromkeys(partitions, 0), ends))
         work.set_aside(unreadable)
         _write_down(work.checkpoint, 0, ends)
         work.switch(0, ends, before, [_joined(work.job, events)])
@@ -86,12 +88,16 @@ def _write_down(checkpoint: Path, batch: int, ends: Mapping[tuple[str, int], int
 
 
 def _events(
-    log: MessageLog, decoder: JoinDecoder, start: Mapping[tuple[str, int], int], end: Mapping[tuple[str, int], int]
+    log: MessageLog, decoder: JoinDecoder, completer: RowCompleter, between: tuple[Places, Places]
 ) -> tuple[list[pa.RecordBatch], list[Unreadable]]:
+    """What messages are to the join, from the places of `between` to the others."""
+    start, end = between
     ranges = {place: (start[place], end[place]) for place in start if start[place] < end[place]}
     decoded: list[pa.RecordBatch | Unreadable] = []
     for (topic, partition), raws in log.read_messages(ranges, _BYTES_MAX).items() if ranges else ():
         offsets = np.array([raw.offset for raw in raws], np.int64)
         values = pa.array([raw.value for raw in raws], pa.binary())
         decoded += decoder.decode(topic, partition, offsets, values)
-    return sort_out(decoded)
+    events, unreadable = sort_out(decoded)
+    completed, orphans = sort_out(to_join(decoder.job, completer.take(events)))
+    return completed, [*unreadable, *orphans]

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.avro.arrays import Integers
+    from penstock.core.joins.unreadable import Unreadable
     from penstock.links.joins.decode import JoinDecoder
     from penstock.links.joins.spec import JoinJob
     from penstock.ports.registry import Registry
@@ -29,11 +30,7 @@ class MessagePacker:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pack all messages of a task together; raises what `JoinDecoder.decode` does."""
-        import pyarrow as pa  # noqa: PLC0415 - see the module's docstring
-
-        from penstock.core.joins.blocks import pack_events  # noqa: PLC0415
-        from penstock.core.joins.unreadable import BUCKET, pack_unreadable  # noqa: PLC0415
-        from penstock.links.joins.decode import sort_out  # noqa: PLC0415
+        from penstock.links.joins.decode import sort_out  # noqa: PLC0415 - see the module's docstring
 
         decoder = _decoder(self)
         events, unreadable = sort_out(
@@ -42,18 +39,60 @@ class MessagePacker:
             for place, offsets, values in _by_partition(batch)
             for each in decoder.decode(*place, offsets, values)
         )
-        by = "row_key" if self.job.plan.remembered else "join_key"
-        packed = list(pack_events(events, by)) if events else []
-        if unreadable:
-            packed.append((BUCKET, pack_unreadable(unreadable)))
-        if not packed:
-            return
-        buckets, blocks = zip(*packed, strict=True)
-        columns: dict[str, pa.Array[Any]] = {
-            "bucket": pa.array(buckets, pa.int32()),
-            "block": pa.array(blocks, pa.binary()),
-        }
-        yield pa.RecordBatch.from_pydict(columns)
+        yield from _packed(events, unreadable, self.first_by)
+
+    @property
+    def first_by(self) -> str:
+        """By which keys buckets are that the kernel's first operator reads."""
+        plan = self.job.plan
+        return "row_key" if plan.partial or plan.remembered else "join_key"
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedPacker:
+    """Makes of blocks whose rows the kernel has made whole those that the join reads. Travels to executors."""
+
+    job: JoinJob
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pack all blocks of a task together; raises PenstockError for rows that the plan does not fit any more."""
+        from penstock.core.joins.blocks import unpack_events  # noqa: PLC0415 - see the module's docstring
+        from penstock.core.joins.completing import completed_events  # noqa: PLC0415
+        from penstock.core.joins.unreadable import BUCKET  # noqa: PLC0415
+        from penstock.links.joins.decode import sort_out, to_join  # noqa: PLC0415
+
+        aside: list[bytes] = []
+        blocks: list[bytes] = []
+        for batch in batches:
+            rows: list[tuple[Any, Any]] = list(zip(*(each.to_pylist() for each in batch.columns), strict=True))
+            for bucket, block in rows:
+                (aside if bucket == BUCKET else blocks).append(block)
+        events = [each for block in blocks for each in unpack_events(block)]
+        whole, orphans = sort_out(to_join(self.job, completed_events(self.job.plan, events)))
+        yield from _packed(whole, orphans, "row_key" if self.job.plan.remembered else "join_key", aside)
+
+
+def _packed(
+    events: Sequence[pa.RecordBatch], unreadable: Sequence[Unreadable], by: str, aside: Sequence[bytes] = ()
+) -> Iterator[pa.RecordBatch]:
+    """The rows that the kernel reads: events in buckets `by` some key, and what goes past it."""
+    import pyarrow as pa  # noqa: PLC0415 - see the module's docstring
+
+    from penstock.core.joins.blocks import pack_events  # noqa: PLC0415
+    from penstock.core.joins.unreadable import BUCKET, pack_unreadable  # noqa: PLC0415
+
+    packed = list(pack_events(events, by)) if events else []
+    packed += [(BUCKET, block) for block in aside]
+    if unreadable:
+        packed.append((BUCKET, pack_unreadable(unreadable)))
+    if not packed:
+        return
+    buckets, blocks = zip(*packed, strict=True)
+    columns: dict[str, pa.Array[Any]] = {
+        "bucket": pa.array(buckets, pa.int32()),
+        "block": pa.array(blocks, pa.binary()),
+    }
+    yield pa.RecordBatch.from_pydict(columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,12 +70,26 @@ def join_blocks(
     started without the kernel's jar.
     """
     session = events.sparkSession
+    joined = _kernel_in(session).join(events._jdf, inputs, remembered, optional, BUCKETS, page_bytes).toDF()  # noqa: SLF001 - PySpark has no other way to Java
+    return DataFrame(joined, session)
+
+
+def completed_blocks(events: DataFrame, partial: int) -> DataFrame:
+    """The blocks of `events`, which are in buckets of row keys, with whole rows of the inputs of `partial`, a bit each.
+
+    They are still to be made events of a join (jobs/join_tasks.CompletedPacker). Raises as `join_blocks`.
+    """
+    session = events.sparkSession
+    return DataFrame(_kernel_in(session).complete(events._jdf, partial), session)  # noqa: SLF001 - as below
+
+
+def _kernel_in(session: SparkSession) -> Any:  # noqa: ANN401 - as below
+    """The kernel; UsageError if the session was started without its jar."""
     kernel = kernel_of(session)
     if not callable(getattr(kernel, "join", None)):
         message = "Spark runs without the kernel of joins"
         raise UsageError(message, "start the pipeline again")
-    joined = kernel.join(events._jdf, inputs, remembered, optional, BUCKETS, page_bytes).toDF()  # noqa: SLF001 - PySpark has no other way to Java
-    return DataFrame(joined, session)
+    return kernel
 
 
 def kernel_of(session: SparkSession) -> Any:  # noqa: ANN401 - py4j knows no types of Java

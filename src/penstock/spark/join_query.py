@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import PenstockError
 from penstock.core.joins.blocks import unpack_differences
 from penstock.core.joins.unreadable import split_blocks
-from penstock.jobs.join_tasks import MessagePacker
+from penstock.jobs.join_tasks import CompletedPacker, MessagePacker
 from penstock.spark.finisher import note_of
-from penstock.spark.join_kernel import BLOCKS, join_blocks, run_blocks, stateful_session
+from penstock.spark.join_kernel import BLOCKS, completed_blocks, join_blocks, run_blocks, stateful_session
 from penstock.spark.moved_state import settle_state
 from penstock.wiring.join_states import read_places
 from penstock.wiring.open import spark_kafka_options
@@ -43,7 +43,7 @@ _MARK = "penstock-error:"
 class _Telling:
     """Packs messages, and tells our errors so that the driver can read them in what Spark prints."""
 
-    pack: MessagePacker
+    pack: MessagePacker | CompletedPacker
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
@@ -110,6 +110,8 @@ def start_join_query(
         _Telling(MessagePacker(spec, work.job)), BLOCKS
     )
     plan = work.job.plan
+    if plan.partial:
+        packed = completed_blocks(packed, plan.partial).mapInArrow(_Telling(CompletedPacker(work.job)), BLOCKS)
     joined = join_blocks(packed, len(plan.inputs), plan.remembered, optional=plan.optional)
     work.checkpoint.parent.mkdir(parents=True, exist_ok=True)
     # What a killed run has left.

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.adapters.kafka.described import forgetful_topics
+from penstock.adapters.kafka.described import compacted_topics, forgetful_topics
 from penstock.adapters.kafka.topics import letters_topic
 from penstock.core.avro.schemas import table_schema, value_schema
 from penstock.core.errors import UsageError
@@ -362,8 +362,25 @@ def with_topics(
     return replace(job, streams=tuple(streams)), partitions
 
 
+def require_kept(log: TopicReader, job: JoinJob) -> None:
+    """Raise UsageError for a compacted topic whose messages may lack columns: older ones, which have them, are gone.
+
+    Raises UnavailableError when the brokers are away.
+    """
+    inputs = zip(job.streams, job.plan.inputs, strict=True)
+    for topic in compacted_topics(log.admin, {stream.topic for stream, given in inputs if given.is_partial}):
+        message = f"the join {job.name} needs all messages of {topic}, whose rows may lack columns, and it is compacted"
+        table = next(stream.table for stream in job.streams if stream.topic == topic)
+        hint = (
+            f"set cleanup.policy=delete, retention.ms=-1 and retention.bytes=-1 on {topic}; "
+            f"then have its rows read again: penstock snapshot FILE {table} --full-refresh"
+        )
+        raise UsageError(message, hint)
+
+
 def require_whole(log: TopicReader, job: JoinJob, partitions: Sequence[tuple[str, int]]) -> None:
     """Raise UsageError unless every message of the inputs is there: without the first ones rows are missing."""
+    require_kept(log, job)
     begins: Mapping[tuple[str, int], int] = log.begins(partitions)
     for (topic, partition), offset in begins.items():
         if offset:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_schema
+from penstock.core.joins.completing import RowCompleter, partial_events
 from penstock.core.joins.events import Changed, row_events, truncate_event
 from penstock.core.joins.identity import identifying_places
 from penstock.core.joins.inputs import JoinInput, JoinOutput
@@ -43,6 +44,7 @@ def random_inputs(rng: Random) -> list[JoinInput]:
     """Two to five tables of some cardinality: their keys are numbers, or their join keys, or both."""
     optional = rng.choice([0, 0.5, 1])
     conditions = rng.choice([[""], [""], _CONDITIONS])
+    partial = rng.choice([0, 0, 0.5, 1])
     kinds = [rng.choice(_KINDS) for _ in range(rng.choice([1, 1, 2]))]
     inputs = []
     for index in range(rng.choice([2, 2, 2, 3, 3, 4, 5])):
@@ -57,7 +59,8 @@ def random_inputs(rng: Random) -> list[JoinInput]:
         aliased += [name for name in names if rng.random() < 0.5]
         exclude = tuple(c.name for c in columns if rng.random() < 0.2)
         aliases = tuple((name, f"{name}_of_{index}") for name in aliased if name not in exclude)
-        given = JoinInput(f"db.shop.t{index}", table_of(index, tuple(columns), key), names, exclude, aliases)
+        table = replace(table_of(index, tuple(columns), key), partial_rows=rng.random() < partial)
+        given = JoinInput(f"db.shop.t{index}", table, names, exclude, aliases)
         is_optional = index > 0 and rng.random() < optional
         inputs.append(replace(given, is_optional=is_optional, where=rng.choice(conditions)))
     return inputs
@@ -86,7 +89,10 @@ def order_of(place: int) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A change of one row in a topic; `row` is the row as it last was where it is deleted."""
+    """A change of one row in a topic; `row` is the row as it last was where it is deleted.
+
+    Of its values those that it `lacks` are not told.
+    """
 
     input: int
     partition: int
@@ -94,6 +100,7 @@ class Message:
     place: int
     row: Row
     is_deleted: bool
+    lacks: tuple[str, ...] = ()
 
     def key(self, given: JoinInput) -> Key:
         return tuple(self.row[name] for name in given.table.key)
@@ -136,10 +143,20 @@ class Streams:
             if rows and self.rng.random() < 0.5:
                 old = self.rng.choice(list(rows.values()))
                 row = {**old, **{name: row[name] for name in self.rng.sample(list(row), 2)}}
-                if _key(given, row) != _key(given, old):
-                    self._tell(index, rows.pop(_key(given, old)), is_deleted=True)
+                if _key(given, row) == _key(given, old):
+                    rows[_key(given, row)] = row
+                    self._tell(index, row, is_deleted=False, lacks=self._untold(given, old, row))
+                    return
+                self._tell(index, rows.pop(_key(given, old)), is_deleted=True)
             rows[_key(given, row)] = row
             self._tell(index, row, is_deleted=False)
+
+    def _untold(self, given: JoinInput, old: Row, row: Row) -> tuple[str, ...]:
+        """Columns that an update left as they were, and whose values its message lacks."""
+        if not given.table.partial_rows:
+            return ()
+        untouched = [name for name in row if row[name] == old[name] and name not in given.table.key]
+        return tuple(name for name in untouched if self.rng.random() < 0.5)
 
     def _row(self, table: TableSchema) -> Row:
         values: Row = {}
@@ -162,15 +179,18 @@ class Streams:
                 values[column.name] = None
         return values
 
-    def _tell(self, index: int, row: Row, *, is_deleted: bool) -> None:
+    def _tell(self, index: int, row: Row, *, is_deleted: bool, lacks: tuple[str, ...] = ()) -> None:
         partition = crc32(repr(_key(self.inputs[index], row)).encode()) % PARTITIONS
         end = self.ends.get((index, partition), 0)
         self.ends[index, partition] = end + self.rng.randint(1, 2)
-        message = Message(index, partition, end, self.place, row, is_deleted)
+        message = Message(index, partition, end, self.place, row, is_deleted, lacks)
         self.waiting.setdefault((index, partition), []).append(message)
 
     def read_some(self, share: float) -> list[pa.RecordBatch]:
-        """Read on, here more and there less, and some of it again; return the events in any order."""
+        """Read on, here more and there less, and some of it again; return the events in any order.
+
+        Those of inputs whose rows may lack columns are still to be completed.
+        """
         events = []
         for stream, messages in self.waiting.items():
             count = sum(self.rng.random() < share for _ in messages)
@@ -202,7 +222,13 @@ class Streams:
         fields = arrow_schema(self.inputs[message.input].table)
         if self.rng.random() < 0.2:
             fields = fields.append(pa.field("added_later", pa.string()))
-        rows = pa.RecordBatch.from_pylist([message.row], schema=fields)
+        table = self.inputs[message.input].table
+        lacks = set(message.lacks)
+        if table.partial_rows and message.is_deleted:
+            lacks = set(message.row) - set(table.key)
+        row = {name: None if name in lacks else value for name, value in message.row.items()}
+        fields = pa.schema([field.with_nullable(nullable=True) for field in fields])
+        rows = pa.RecordBatch.from_pylist([row], schema=fields)
         changed = Changed(
             rows,
             np.array([message.is_deleted]),
@@ -210,7 +236,10 @@ class Streams:
             np.array([message.offset], np.int64),
             np.array([order_of(message.place)], np.int64),
         )
-        return row_events(self.plan, message.input, changed)
+        if not table.partial_rows:
+            return row_events(self.plan, message.input, changed)
+        lacking = {name: np.array([True]) for name in message.lacks}
+        return partial_events(self.plan, message.input, changed, lacking, pa.array([b"a message"]))
 
     def tables(self) -> Iterator[pa.Table]:
         """What was read so far, as tables."""
@@ -267,6 +296,15 @@ def _seen(index: int, given: JoinInput) -> str:
 
 def _key(given: JoinInput, row: Row) -> Key:
     return tuple(row[name] for name in given.table.key)
+
+
+def completed(completer: RowCompleter, events: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Events for the join, none of which may be of a row that nobody knows."""
+    found = []
+    for each in completer.take(events):
+        assert isinstance(each, pa.RecordBatch), each
+        found.append(each)
+    return found
 
 
 class Folded:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.joins.joined_streams import Streams, random_inputs, random_plan
+from tests.unit.joins.joined_streams import Streams, completed, random_inputs, random_plan
 
 from penstock.adapters.duckdb.database import DuckdbLimits
 from penstock.adapters.duckdb.scratch import DuckdbScratch, open_scratch
@@ -17,8 +17,17 @@ from penstock.core.changes import Op
 from penstock.core.errors import UsageError
 from penstock.core.joins import batch_join
 from penstock.core.joins.algebra import JoinState
+from penstock.core.joins.batch_completing import (
+    cells_rows,
+    cells_table,
+    complete_statements,
+    create_cells,
+    events_of_whole,
+    whole_table,
+)
 from penstock.core.joins.changes import OutputRows, output_changes
-from penstock.core.joins.events import TRUNCATE
+from penstock.core.joins.completing import RowCompleter
+from penstock.core.joins.events import SCHEMA, TRUNCATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
 
     from penstock.core.joins.plan import JoinPlan
 
+EMPTY = pa.RecordBatch.from_pylist([], schema=SCHEMA)
 _TABLES = (batch_join.OUTPUT_TABLE, batch_join.EXPECTED_TABLE, "folded", "joined", "differences")
 
 
@@ -47,16 +57,13 @@ def streams_of(seed: int) -> Streams:
 
 def read_all(streams: Streams) -> tuple[list[pa.RecordBatch], list[OutputRows]]:
     """Every event, once, and what the join publishes when it reads them in micro-batches."""
-    state, events, published = (
-        JoinState(len(streams.inputs), streams.plan.optional),
-        dict[Any, pa.RecordBatch](),
-        list[OutputRows](),
-    )
+    completer, state = RowCompleter(streams.plan), JoinState(len(streams.inputs), streams.plan.optional)
+    events, published = dict[Any, pa.RecordBatch](), list[OutputRows]()
     for batch in range(4):
         for _ in range(streams.rng.randint(3, 14)):
             streams.change()
         some = streams.read_some(1.0 if batch == 3 else 0.7)
-        published += output_changes(streams.plan, state.apply(some))
+        published += output_changes(streams.plan, state.apply(completed(completer, some)))
         for each in some:
             for at in range(each.num_rows):
                 one = each.slice(at, 1)
@@ -85,6 +92,8 @@ def load(
     for index in inputs:
         if rows[index]:
             together = pa.Table.from_batches(rows[index]).combine_chunks().to_batches()[0]
+            if plan.inputs[index].is_partial:
+                together = complete(plan, scratch, (index, emptied.get(index)), together)
             scratch.add(batch_join.event_table(index), batch_join.event_rows(plan, index, together))
     offset = 0
     for part in published:
@@ -95,6 +104,23 @@ def load(
         scratch.add(batch_join.OUTPUT_TABLE, batch_join.output_rows(plan, offsets, is_deleted, image))
         offset += len(part)
     return emptied
+
+
+def complete(
+    plan: JoinPlan, scratch: DuckdbScratch, emptied: tuple[int, tuple[int, int] | None], events: pa.RecordBatch
+) -> pa.RecordBatch:
+    """The newest of each row of an input, which was `emptied`, whole."""
+    index, place = emptied
+    for table in (cells_table(index), f"newest_{index}", whole_table(index)):
+        scratch.run(f"DROP TABLE IF EXISTS {table}")
+    scratch.run(create_cells(plan, index))
+    rows, lacking = cells_rows(plan, index, events)
+    scratch.add(cells_table(index), rows)
+    for statement in complete_statements(plan, index, place, lacking):
+        scratch.run(statement)
+    whole = scratch.batches(f"SELECT * FROM {whole_table(index)}")
+    found = [events_of_whole(plan, index, each) for each in whole]
+    return pa.Table.from_batches(found, SCHEMA).combine_chunks().to_batches()[0] if found else EMPTY
 
 
 def compare(

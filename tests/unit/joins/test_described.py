@@ -70,7 +70,7 @@ class Life:
         orders = np.array([(1, 100 * number + 1, 0) for number, _ in rows], np.int64)
         columns = InputColumns(plan.inputs[0], self.stream(planned), self.schema)
         found: list[dict[str, Any] | None] = []
-        for part, piece in columns.pieces(schema_id, batch, orders):
+        for part, piece, _ in columns.pieces(schema_id, batch, orders):
             count = piece.num_rows
             changed = Changed(piece, np.zeros(count, np.bool_), 0, np.arange(count), orders[part])
             events = row_events(plan, 0, changed)

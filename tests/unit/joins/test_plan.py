@@ -179,7 +179,6 @@ def test_what_changes_the_rows_changes_the_digest() -> None:
         (REVIEWS, BUSINESSES, ("address",), "pkey address is not in the output: it is excluded"),
         (REVIEWS, BUSINESSES, ("place",), "pkey place is not in the output"),
         (replace(REVIEWS, exclude=()), BUSINESSES, ("review_id", "stars"), "pkey stars can be null"),
-        (replace(REVIEWS, table=replace(REVIEW, partial_rows=True)), BUSINESSES, ("biz_id",), "may lack columns"),
         (replace(REVIEWS, is_optional=True), BUSINESSES, ("biz_id",), "stands first and has type: left"),
         (replace(REVIEWS, where="star = 5"), BUSINESSES, ("biz_id",), "there is no such column (did you mean stars?)"),
         (replace(REVIEWS, where="stars = 'x'"), BUSINESSES, ("biz_id",), "and needs a number"),
@@ -213,7 +212,6 @@ NUMBERS: tuple[str, ...] = ("review_id", "stars")
     ("refused", "hint", "mended"),
     [
         ((KEYLESS, BUSINESSES, ("biz_id",)), "user_review a primary key", (REVIEWS, BUSINESSES, ("biz_id",))),
-        ((PARTIAL, BUSINESSES, ("biz_id",)), "row_images: full", (REVIEWS, BUSINESSES, ("biz_id",))),
         ((OPTIONAL, BUSINESSES, ("biz_id",)), "streams that may have no match", (BUSINESSES, OPTIONAL, ("biz_id",))),
         ((REVIEWS, CITIES, ("biz_id",)), "join_keys of one kind", (REVIEWS, BUSINESSES, ("biz_id",))),
         (

@@ -127,17 +127,36 @@ def forgetful_topics(admin: AdminClient, topics: Collection[str]) -> Sequence[st
 
     Raises UnavailableError when the brokers are away.
     """
-    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(topics)]
     found = []
+    for topic, settings in _settings(admin, topics).items():
+        kept = (settings["retention.ms"], settings["retention.bytes"])
+        if "delete" in settings["cleanup.policy"] and kept != ("-1", "-1"):
+            found.append(topic)
+    return found
+
+
+def compacted_topics(admin: AdminClient, topics: Collection[str]) -> Sequence[str]:
+    """Those of `topics` whose messages are thrown away when newer ones have the same key.
+
+    Raises as `forgetful_topics`.
+    """
+    return [topic for topic, settings in _settings(admin, topics).items() if "compact" in settings["cleanup.policy"]]
+
+
+def _settings(admin: AdminClient, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+    """The settings of each topic, in the order of their names."""
+    if not topics:
+        return {}
+    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     try:
-        for resource, answer in admin.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_SECONDS).items():
-            settings = answer.result()
-            kept = (settings["retention.ms"].value, settings["retention.bytes"].value)
-            if "delete" in str(settings["cleanup.policy"].value) and kept != ("-1", "-1"):
-                found.append(resource.name)
+        answers = admin.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_SECONDS)
+        found = {
+            resource.name: {name: str(entry.value) for name, entry in answer.result().items()}
+            for resource, answer in answers.items()
+        }
     except KafkaException as error:
         raise explain(error, "being asked how it keeps topics") from error
-    return sorted(found)
+    return dict(sorted(found.items()))
 
 
 def out_of_sync(admin: AdminClient, topics: Collection[str]) -> str:

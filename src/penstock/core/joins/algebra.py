@@ -9,34 +9,15 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from penstock.core.joins.events import DELETE, TRUNCATE
+from penstock.core.joins.intake import Intake
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from penstock.core.joins.intake import Event
+
 _Joined: TypeAlias = "dict[tuple[bytes | None, ...], tuple[bytes | None, ...]]"
 """Row keys of a joined row, and its rows: None where an input that need not match does not."""
-
-_NOWHERE = (-1, -1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """A row of `events.SCHEMA`."""
-
-    input: int
-    op: int
-    part: int
-    position: int
-    place: int
-    place_row: int
-    join_key: bytes
-    row_key: bytes
-    row: bytes
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """Where it stands in its source's log."""
-        return self.place, self.place_row
 
 
 @dataclass(slots=True)
@@ -52,7 +33,7 @@ class _Side:
         if known is not None:
             del self.keys[known[0]][row_key]
 
-    def put(self, event: _Event) -> None:
+    def put(self, event: Event) -> None:
         """Put a row in, or in the place of what it was."""
         self.remove(event.row_key)
         self.rows[event.row_key] = (event.join_key, event.order, event.row)
@@ -66,39 +47,27 @@ class JoinState:
         """Begin without rows. `optional` has a bit for each input that need not match."""
         self._optional = [bool(optional >> index & 1) for index in range(inputs)]
         self._sides = [_Side() for _ in range(inputs)]
-        self._reached: dict[tuple[int, int], int] = {}
-        self._emptied: dict[int, tuple[int, int]] = {}
+        self._intake = Intake()
 
     def apply(self, events: Sequence[pa.RecordBatch]) -> pa.Table:
         """Apply one micro-batch of events; return the differences, columns as in `blocks.unpack_differences`.
 
         What was applied before does nothing. Events of a part may come in any order.
         """
-        fresh = self._unseen(_Event(**row) for batch in events for row in batch.to_pylist())
-        touched = self._touched(fresh)
+        truncates, rows = self._intake.take(events)
+        touched = self._touched([*truncates, *rows])
         before = self._joined(touched)
-        for event in fresh:
-            if event.op == TRUNCATE:
-                self._truncate(event)
-        for event in sorted(fresh, key=lambda each: each.position):
-            if event.op != TRUNCATE and event.order >= self._emptied.get(event.input, _NOWHERE):
-                side = self._sides[event.input]
-                if event.op == DELETE:
-                    side.remove(event.row_key)
-                else:
-                    side.put(event)
+        for event in truncates:
+            self._truncate(event)
+        for event in rows:
+            side = self._sides[event.input]
+            if event.op == DELETE:
+                side.remove(event.row_key)
+            else:
+                side.put(event)
         return _differences(before, self._joined(touched), len(self._sides))
 
-    def _unseen(self, events: Iterable[_Event]) -> list[_Event]:
-        reached, fresh = dict(self._reached), []
-        for event in events:
-            stream = (event.input, event.part)
-            if event.position > reached.get(stream, -1):
-                fresh.append(event)
-                self._reached[stream] = max(event.position, self._reached.get(stream, -1))
-        return fresh
-
-    def _touched(self, events: Sequence[_Event]) -> set[bytes]:
+    def _touched(self, events: Sequence[Event]) -> set[bytes]:
         """The join keys whose rows may change."""
         touched: set[bytes] = set()
         for event in events:
@@ -111,8 +80,7 @@ class JoinState:
                 touched.add(known[0])
         return touched
 
-    def _truncate(self, event: _Event) -> None:
-        self._emptied[event.input] = max(event.order, self._emptied.get(event.input, _NOWHERE))
+    def _truncate(self, event: Event) -> None:
         side = self._sides[event.input]
         for row_key in [key for key, (_, order, _) in side.rows.items() if order < event.order]:
             side.remove(row_key)

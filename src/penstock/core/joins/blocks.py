@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BUCKETS: Final = 64
 """Fixed for the life of a join's state."""
 
+_NUMBERS = ("input", "op", "part", "position", "place", "place_row")
 _COLUMNS = ("join_key", "row_key", "row")
 
 
@@ -44,7 +45,7 @@ def pack_events(events: Sequence[pa.RecordBatch], by: str) -> Iterator[tuple[int
         table = table.take(rows)
     order = np.argsort(buckets, kind="stable")
     table, buckets = table.take(order).combine_chunks(), buckets[order]
-    numbers = [table[name].to_numpy() for name in ("input", "op", "part", "position", "place", "place_row")]
+    numbers = [table[name].to_numpy() for name in _NUMBERS]
     binaries = [_binary(table[name]) for name in _COLUMNS]
     cuts = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist(), len(table)]
     for start, end in pairwise(cuts):
@@ -58,6 +59,28 @@ def pack_events(events: Sequence[pa.RecordBatch], by: str) -> Iterator[tuple[int
 def _binary(column: Any) -> tuple[npt.NDArray[np.int32], Octets]:  # noqa: ANN401 - pyarrow's stubs know no chunks of binaries
     (array,) = column.chunks
     return binary_offsets(array), binary_octets(array)
+
+
+def unpack_events(blocks: bytes) -> Iterator[pa.RecordBatch]:
+    """Yield the events of what `pack_events`, or the kernel, packed: a block, or several one behind the other."""
+    at = 0
+    while at < len(blocks):
+        count = int.from_bytes(blocks[at : at + 4], "little")
+        at += 4
+        columns: list[pa.Array[Any]] = []
+        for name in _NUMBERS:
+            type_: Any = SCHEMA.field(name).type
+            size = count * type_.bit_width // 8
+            columns.append(pa.Array.from_buffers(type_, count, [None, pa.py_buffer(blocks[at : at + size])]))
+            at += size
+        for _ in _COLUMNS:
+            offsets = blocks[at : at + 4 * (count + 1)]
+            at += len(offsets)
+            size = int.from_bytes(offsets[-4:], "little")
+            buffers = [None, pa.py_buffer(offsets), pa.py_buffer(blocks[at : at + size])]
+            columns.append(pa.Array.from_buffers(pa.binary(), count, buffers))
+            at += size
+        yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def unpack_differences(blocks: Sequence[bytes | memoryview], inputs: int) -> Sequence[pa.Table]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from penstock.core.avro.arrays import Flags, Integers
+    from penstock.core.avro.arrays import ArrowArray, Flags, Integers
     from penstock.core.joins.plan import JoinPlan
     from penstock.core.positions import Order
 
@@ -62,8 +62,33 @@ class Changed:
     orders: npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Where each of n events stands: the columns of SCHEMA that say so."""
+
+    part: ArrowArray
+    position: ArrowArray
+    place: ArrowArray
+    place_row: ArrowArray
+
+
 def row_events(plan: JoinPlan, index: int, changed: Changed) -> pa.RecordBatch:
-    """The events of changes of the input `index`.
+    """The events of changes of the input `index`, whose rows are whole. Raises as `whole_events`."""
+    return whole_events(plan, index, changed.rows, changed.is_deleted, marks_of(changed))
+
+
+def marks_of(changed: Changed) -> Marks:
+    """Where changes stand. Raises LogError for places that a join cannot order."""
+    return Marks(
+        pa.array(np.full(changed.rows.num_rows, changed.partition, np.int32)),
+        pa.array(changed.offsets),
+        pa.array(_places(changed.orders)),
+        pa.array(changed.orders[:, 2].astype(np.int32)),
+    )
+
+
+def whole_events(plan: JoinPlan, index: int, rows: pa.RecordBatch, is_deleted: Flags, marks: Marks) -> pa.RecordBatch:
+    """The events of rows of the input `index`.
 
     A row with a null in its join key joins with nothing, as if deleted, or under a join
     key of its own where the input `keeps_nulls`. One that the input's condition does
@@ -71,32 +96,28 @@ def row_events(plan: JoinPlan, index: int, changed: Changed) -> pa.RecordBatch:
 
     Raises PenstockError for rows that the plan does not fit any more.
     """
-    given, rows = plan.inputs[index], changed.rows
+    given = plan.inputs[index]
     join_key: Any = key_bytes(key_values(given, given.join_keys, rows))
     row_key: Any = key_bytes(key_values(given, given.row_key, rows))
     if given.keeps_nulls:
         # Other join keys begin with a digit.
         alone: Any = pc.binary_join_element_wise(pa.scalar(b"\0"), row_key, pa.scalar(b"", pa.binary()))
         join_key = pc.if_else(pc.is_null(join_key), alone, join_key)
-    is_gone: Any = pc.or_(pa.array(changed.is_deleted), pc.is_null(join_key))
+    is_gone: Any = pc.or_(pa.array(is_deleted), pc.is_null(join_key))
     if given.where:
         is_gone = pc.or_(is_gone, pa.array(~find_seen(given, rows)))
     nothing = pa.scalar(b"", pa.binary())
     stored = pc.if_else(is_gone, nothing, encode_stored(given, rows))
-    op = np.where(np.asarray(is_gone), DELETE, UPSERT).astype(np.uint8)
-    count = rows.num_rows
-    columns = [
-        np.full(count, index, np.uint8),
-        op,
-        np.full(count, changed.partition, np.int32),
-        changed.offsets,
-        _places(changed.orders),
-        changed.orders[:, 2].astype(np.int32),
-        pc.fill_null(join_key, nothing),
-        row_key,
-        stored,
-    ]
-    return pa.RecordBatch.from_arrays([pa.array(each) for each in columns], schema=SCHEMA)
+    blobs: Sequence[Any] = (pc.fill_null(join_key, nothing), row_key, stored)
+    return event_batch(index, np.asarray(is_gone), marks, blobs)
+
+
+def event_batch(index: int, is_gone: Flags, marks: Marks, blobs: Sequence[ArrowArray]) -> pa.RecordBatch:
+    """Events of an input; `blobs` are their join keys, row keys and rows."""
+    op = np.where(is_gone, DELETE, UPSERT).astype(np.uint8)
+    places = (marks.part, marks.position, marks.place, marks.place_row)
+    columns = [pa.array(np.full(len(op), index, np.uint8)), pa.array(op), *places, *blobs]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def truncate_event(index: int, offset: int, order: Order) -> pa.RecordBatch:

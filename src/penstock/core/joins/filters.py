@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, assert_never
 
@@ -32,7 +33,8 @@ def tested_columns(given: JoinInput) -> tuple[Column, ...]:
     if not given.where:
         return ()
     try:
-        filter_of(given.where).derive(given.table)
+        # Rows that lack columns are made whole before they are tested.
+        filter_of(given.where).derive(replace(given.table, partial_rows=False))
     except TableStoppedError as error:
         message = f"where: {given.where} of {given.name} does not fit: {error.message}"
         raise UsageError(message, "correct the condition") from error

@@ -73,10 +73,6 @@ def _require_stream(given: JoinInput) -> None:
     if not given.table.key:
         message = f"{given.name} has no primary key, so changes of its rows cannot be matched"
         raise UsageError(message, f"give {given.table.table} a primary key in its source")
-    if given.table.partial_rows:
-        message = f"the rows of {given.name} may lack columns, and a join needs whole rows"
-        hint = "a table of PostgreSQL cannot be joined yet; one of MySQL or MariaDB can, with row_images: full"
-        raise UsageError(message, f"{hint} of its source, and binlog_row_image=FULL of the server")
     for key, wanted in (
         ("join_keys", given.join_keys),
         ("exclude_fields", given.exclude),

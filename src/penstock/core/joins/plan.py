@@ -32,7 +32,9 @@ class PlannedInput:
     `remembered`: the row's key does not tell its join key, so that is remembered
     for each row. `is_optional`: where it has no match, it counts as one row of nulls.
     `keeps_nulls`: a row with a null in its join key matches nothing, and is joined all
-    the same. `tested` are the columns that the condition `where` asks for.
+    the same. `tested` are the columns that the condition `where` asks for. `needed` are
+    all that the join reads of a row, where rows may come without some of them: such rows
+    are made whole first (see core/joins/completing.py). Empty where all rows are whole.
     """
 
     name: str
@@ -44,6 +46,12 @@ class PlannedInput:
     keeps_nulls: bool = False
     where: str = ""
     tested: tuple[Column, ...] = ()
+    needed: tuple[Column, ...] = ()
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether its rows may lack columns."""
+        return bool(self.needed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,11 @@ class JoinPlan:
     def optional(self) -> int:
         """A bit for each input that need not match."""
         return sum(1 << index for index, each in enumerate(self.inputs) if each.is_optional)
+
+    @property
+    def partial(self) -> int:
+        """A bit for each input whose rows may lack columns."""
+        return sum(1 << index for index, each in enumerate(self.inputs) if each.is_partial)
 
     @property
     def keeps_more(self) -> bool:
@@ -103,7 +116,8 @@ class _Field:
 
 def _semantics(given: PlannedInput) -> list[str]:
     """What an input says that plain ones do not."""
-    return [*(["left"] if given.is_optional else []), *([f"where {given.where}"] if given.where else [])]
+    partial = [json.dumps(["partial", *(column.name for column in given.needed)])] if given.is_partial else []
+    return [*(["left"] if given.is_optional else []), *([f"where {given.where}"] if given.where else []), *partial]
 
 
 def plan_join(inputs: Sequence[JoinInput], output: JoinOutput) -> JoinPlan:
@@ -254,7 +268,7 @@ def _planned(inputs: Sequence[JoinInput], index: int, fields: Sequence[_Field]) 
     columns = tuple(column for column in given.table.columns if column.name in wanted)
     # A table of its own, so that what the source says of the rest makes no other state.
     stored = TableSchema(TableId("state", f"input{index}"), tuple(replace(c, comment="") for c in columns), ())
-    return PlannedInput(
+    planned = PlannedInput(
         given.name,
         given.join_keys,
         given.table.key,
@@ -265,3 +279,12 @@ def _planned(inputs: Sequence[JoinInput], index: int, fields: Sequence[_Field]) 
         where=given.where,
         tested=tested_columns(given),
     )
+    return with_needed(planned, given.table)
+
+
+def with_needed(given: PlannedInput, table: TableSchema) -> PlannedInput:
+    """Add what the join reads of rows of `table`, if they may lack columns."""
+    if not table.partial_rows:
+        return given
+    names = {*given.join_keys, *given.row_key, *(each.name for each in (*given.stored.columns, *given.tested))}
+    return replace(given, needed=tuple(replace(c, comment="") for c in table.columns if c.name in names))

@@ -21,28 +21,32 @@ MARK: Final = (-1).to_bytes(4, "little", signed=True)
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A message that is no change of its input, and why."""
+    """A message that is no change of its input, and why.
+
+    One that `lacks` columns is a change, of a row that nobody knows.
+    """
 
     topic: str
     partition: int
     offset: int
     value: bytes
     reason: str
+    lacks: bool = False
 
 
 def pack_unreadable(messages: Sequence[Unreadable]) -> bytes:
     """One block for messages."""
-    said = [[m.topic, m.partition, m.offset, base64.b64encode(m.value).decode(), m.reason] for m in messages]
+    said = [[m.topic, m.partition, m.offset, base64.b64encode(m.value).decode(), m.reason, m.lacks] for m in messages]
     return MARK + json.dumps(said).encode()
 
 
 def split_blocks(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Unreadable]]:
     """The blocks of differences, and the messages of the others in the order of their places."""
     messages = [
-        Unreadable(topic, partition, offset, base64.b64decode(value), reason)
+        Unreadable(topic, partition, offset, base64.b64decode(value), reason, lacks)
         for block in blocks
         if block[:4] == MARK
-        for topic, partition, offset, value, reason in json.loads(bytes(block[4:]))
+        for topic, partition, offset, value, reason, lacks in json.loads(bytes(block[4:]))
     ]
     differences = [block for block in blocks if block[:4] != MARK]
     return differences, sorted(messages, key=lambda each: (each.topic, each.partition, each.offset))

@@ -11,6 +11,7 @@ from penstock.core.avro.schemas import table_schema, value_schema
 from penstock.core.avro_types import parse_avro
 from penstock.core.compatibility import mutual_problems
 from penstock.core.errors import UsageError
+from penstock.core.joins.plan import with_needed
 from penstock.core.tables import TableSchema
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def fit_plan(plan: JoinPlan, tables: Sequence[TableSchema], made: MadeJoin) -> J
     inputs = []
     for given, table, names in zip(plan.inputs, tables, made.stored, strict=True):
         columns = tuple(replace(table.column(name), comment="") for name in names)
-        inputs.append(replace(given, stored=TableSchema(given.stored.table, columns, ())))
+        inputs.append(with_needed(replace(given, stored=TableSchema(given.stored.table, columns, ())), table))
     origins = tuple((index, made.stored[index].index(column)) for _, index, column in fresh.fields)
     return replace(plan, inputs=tuple(inputs), origins=origins)
 
@@ -124,6 +125,7 @@ def _basis(inputs: Sequence[PlannedInput]) -> str:
         [
             *(each.join_keys, each.row_key, each.remembered, each.is_optional, each.keeps_nulls, each.where),
             [(column.name, repr(column.type)) for column in each.tested],
+            *(["partial"] if each.is_partial else []),
         ]
         for each in inputs
     ]

@@ -89,14 +89,14 @@ final class Bytes {
       octet((int) value);
     }
 
-    void put(byte[] more) { put(more, more.length); }
+    void put(byte[] more) { put(more, 0, more.length); }
 
-    void put(Out more) { put(more.bytes, more.length); }
+    void put(Out more) { put(more.bytes, 0, more.length); }
 
-    private void put(byte[] more, int count) {
-      room(count);
-      System.arraycopy(more, 0, bytes, length, count);
-      length += count;
+    void put(byte[] more, int from, int until) {
+      room(until - from);
+      System.arraycopy(more, from, bytes, length, until - from);
+      length += until - from;
     }
 
     byte[] done() { return Arrays.copyOf(bytes, length); }

@@ -9,6 +9,10 @@ package io.penstock.join;
 record Event(int input, int part, byte[] joinKey, byte[] rowKey, long position, Place place, int op, byte[] row) {
   static final int UPSERT = 1, DELETE = 2, TRUNCATE = 3;
 
+  Event as(Place otherPlace, byte[] otherRow) {
+    return new Event(input, part, joinKey, rowKey, position, otherPlace, op, otherRow);
+  }
+
   Event under(byte[] otherKey, int otherOp) {
     return new Event(input, part, otherKey, rowKey, position, place, otherOp, row);
   }

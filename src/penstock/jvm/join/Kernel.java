@@ -42,6 +42,15 @@ public final class Kernel {
   }
 
   /**
+   * Makes rows whole, of the inputs i of which bit i of `partial` is set: see Completer. `events` are those of `join`, in buckets
+   * of row keys; what comes of it has the same form, and is to be made events of joins by Python.
+   */
+  public static Dataset<Row> complete(Dataset<Row> events, int partial) {
+    return grouped(events)
+        .transformWithState(new Completer(partial), TimeMode.None(), OutputMode.Append(), Encoders.row(events.schema()));
+  }
+
+  /**
    * Runs a micro-batch of what `join` gave, as foreachBatch has it: its blocks go to files in `folder`, a task each (see
    * BlockFiles), whose paths it returns, a line each: Python cannot come to the end of a list of Java without an exception, whose
    * kind PySpark then looks for in all jars. Spark has planned it already; asking `blocks` for its rows would plan once more.

@@ -1,13 +1,9 @@
 package io.penstock.join;
 
-import io.penstock.join.Bytes.In;
-import io.penstock.join.Bytes.Key;
-import io.penstock.join.Bytes.Out;
+import io.penstock.join.KnownRows.Known;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.zip.CRC32;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
@@ -34,24 +30,19 @@ final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
 
   @Override public void init(OutputMode mode, TimeMode time) { state = BucketState.open(getHandle(), "keys"); }
 
-  private record Known(Place place, byte[] joinKey) {}
-
   @Override public scala.collection.Iterator<Row> handleInputRows(
       Integer bucket, scala.collection.Iterator<Row> rows, TimerValues timers) {
     if (bucket == Kernel.ASIDE) return rows;
     state.enter(bucket);
     Intake intake = new Intake(state.get(MARKS));
     while (rows.hasNext()) intake.add(rows.next().<byte[]>getAs(1));
-    if (!intake.truncates.isEmpty()) forget(intake.truncates);
+    KnownRows joinKeys = new KnownRows(state);
+    joinKeys.forget(intake.truncates);
     List<List<Event>> out = new ArrayList<>();
     // Every bucket of row keys hears of a truncate; one of them passes it on.
     for (int i = 0; i < buckets; i++) out.add(new ArrayList<>(bucket == 0 ? intake.truncates : List.of()));
-    Map<Key, Known> changed = new HashMap<>();
-    for (Event e : intake.events()) pass(e, changed, out);
-    changed.forEach((key, known) -> {
-      if (known == null) state.remove(key.bytes);
-      else state.put(key.bytes, write(known));
-    });
+    for (Event e : intake.events()) pass(e, joinKeys, out);
+    joinKeys.save();
     byte[] marks = intake.marks();
     if (marks != null) state.put(MARKS, marks);
     List<Row> blocks = new ArrayList<>();
@@ -59,53 +50,25 @@ final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
     return scala.jdk.javaapi.CollectionConverters.asScala(blocks.iterator());
   }
 
-  private void pass(Event e, Map<Key, Known> changed, List<List<Event>> out) {
+  private void pass(Event e, KnownRows joinKeys, List<List<Event>> out) {
     if ((remembered >> e.input() & 1) == 0) {
       give(e, out);
       return;
     }
-    byte[] stateKey = Arrays.copyOf(e.rowKey(), e.rowKey().length + 1);
-    stateKey[e.rowKey().length] = (byte) e.input();
-    Key key = new Key(stateKey);
-    Known old = changed.containsKey(key) ? changed.get(key) : read(state.get(stateKey));
+    Known old = joinKeys.get(e);
     if (e.op() == Event.DELETE) {
-      if (old != null) give(e.under(old.joinKey, Event.DELETE), out);
-      changed.put(key, null);
+      if (old != null) give(e.under(old.content(), Event.DELETE), out);
+      joinKeys.remove(e);
       return;
     }
-    if (old != null && !Arrays.equals(old.joinKey, e.joinKey())) give(e.under(old.joinKey, Event.DELETE), out);
+    if (old != null && !Arrays.equals(old.content(), e.joinKey())) give(e.under(old.content(), Event.DELETE), out);
     give(e, out);
-    changed.put(key, new Known(e.place(), e.joinKey()));
+    joinKeys.put(e, e.place(), e.joinKey());
   }
 
   private void give(Event e, List<List<Event>> out) {
     CRC32 crc = new CRC32();
     crc.update(e.joinKey());
     out.get((int) (crc.getValue() % buckets)).add(e);
-  }
-
-  private void forget(List<Event> truncates) {
-    List<byte[]> gone = new ArrayList<>();
-    state.each((key, content) -> {
-      if (key.length == 0) return;
-      Known known = read(content);
-      for (Event e : truncates)
-        if (e.input() == (key[key.length - 1] & 255) && known.place.isBefore(e.place())) gone.add(key);
-    });
-    gone.forEach(state::remove);
-  }
-
-  private static Known read(byte[] value) {
-    if (value == null) return null;
-    In in = new In(value);
-    Place place = Place.read(in);
-    return new Known(place, in.rest());
-  }
-
-  private static byte[] write(Known known) {
-    Out out = new Out();
-    known.place.write(out);
-    out.put(known.joinKey);
-    return out.done();
   }
 }

@@ -39,8 +39,8 @@ class InputColumns:
 
     def pieces(
         self, schema_id: int, rows: pa.RecordBatch, orders: npt.NDArray[np.int64]
-    ) -> Iterator[tuple[slice, pa.RecordBatch]]:
-        """Yield rows of one schema as the plan knows them, in their order, each piece with where in `rows` it stands.
+    ) -> Iterator[tuple[slice, pa.RecordBatch, Mapping[str, Origin]]]:
+        """Yield rows of one schema as the plan knows them: where in `rows` each piece stands, it, and its columns.
 
         `orders` are those in the source's log, as in `Changed`. Raises UnavailableError for a
         schema that was announced since the join was opened, or whose announcement Kafka does
@@ -54,7 +54,8 @@ class InputColumns:
         for start, end in pairwise(edges):
             if start < end:
                 origins = self._origins_at(int(numbers[start]))
-                yield slice(start, end), as_planned(self._given, table, origins, rows.slice(start, end - start))
+                piece = as_planned(self._given, table, origins, rows.slice(start, end - start))
+                yield slice(start, end), piece, origins
 
     def _origins_at(self, number: int) -> Mapping[str, Origin]:
         if number not in self._origins:

@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 from penstock.core.avro.schemas import table_schema
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError, PenstockError
+from penstock.core.joins.completing import Orphan, partial_events
 from penstock.core.joins.events import Changed, row_events, truncate_event
+from penstock.core.joins.lacking import find_lacking, with_defaults
 from penstock.core.joins.unreadable import Unreadable
 from penstock.core.large_messages import is_large
 from penstock.core.message_format import decode_rows, schema_ids
@@ -23,7 +25,7 @@ from penstock.links.joins.columns import InputColumns, require_described
 from penstock.links.objects.in_order import read_orders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from penstock.core.avro.arrays import Integers
     from penstock.core.schema_changes import SchemaChange
@@ -43,7 +45,7 @@ class JoinDecoder:
 
     def __init__(self, job: JoinJob, value_schema: Callable[[int], str]) -> None:
         """Know schemas by `value_schema` (ports/registry.Registry)."""
-        self._job = job
+        self.job = job
         self._value_schema = value_schema
         self._columns = [
             InputColumns(given, stream, value_schema)
@@ -55,16 +57,17 @@ class JoinDecoder:
     ) -> Iterator[pa.RecordBatch | Unreadable]:
         """Yield the events of messages of one partition, in their order, and those that are no changes of the input.
 
-        A tombstone is passed over: a delete came before it. Raises PenstockError for
-        rows that the join's plan does not fit any more, PositionError for a partition
-        that was added while the join runs, and UnavailableError for columns that were
-        announced since the join was opened: then it is to be opened again.
+        Those of partial inputs are to be completed (see core/joins/completing.py). A
+        tombstone is passed over: a delete came before it. Raises PenstockError for rows
+        that the join's plan does not fit any more, PositionError for a partition that was
+        added while the join runs, and UnavailableError for columns that were announced
+        since the join was opened: then it is to be opened again.
         """
-        if topic == self._job.schemas_topic:
+        if topic == self.job.schemas_topic:
             for offset, value in zip(offsets.tolist(), values.to_pylist(), strict=True):
                 yield from self._announced(offset, read_schema_change(topic, offset, value or b""))
             return
-        for stream in self._job.streams:
+        for stream in self.job.streams:
             if stream.topic == topic:
                 require_partitions(topic, len(stream.timelines), max(len(stream.timelines), partition + 1))
         if values.null_count:
@@ -90,7 +93,7 @@ class JoinDecoder:
         ids = schema_ids(values)
         edges = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
         for start, end in pairwise(edges):
-            for index, stream in enumerate(self._job.streams):
+            for index, stream in enumerate(self.job.streams):
                 if stream.topic == topic:
                     piece = values.slice(start, end - start)
                     yield from self._changes(index, partition, int(ids[start]), offsets[start:end], piece)
@@ -98,7 +101,7 @@ class JoinDecoder:
     def _changes(
         self, index: int, partition: int, schema_id: int, offsets: Integers, values: pa.BinaryArray
     ) -> Iterator[pa.RecordBatch]:
-        stream = self._job.streams[index]
+        stream = self.job.streams[index]
         text = self._value_schema(schema_id)
         schema = _own_schema(text)
         decoded = decode_rows(schema, text, values)
@@ -106,26 +109,32 @@ class JoinDecoder:
         if not is_own.all():
             reason = f"it is not of {stream.source}.{stream.table}"
             raise _no_change(reason)
+        given, lacking = self.job.plan.inputs[index], find_lacking(decoded)
+        if lacking and not given.is_partial:
+            raise _lacks(self.job, stream, lacking)
+        all_rows, lacking = with_defaults(schema, decoded, lacking)
         timelines = timelines_at(stream.timelines[partition], offsets)
         orders = read_orders(decoded, timelines)
         is_deleted = np.asarray(pc.equal(decoded.op, pa.scalar(Op.DELETE.value)), np.bool_)
-        for part, rows in self._columns[index].pieces(schema_id, decoded.rows, orders):
+        for part, rows, origins in self._columns[index].pieces(schema_id, all_rows, orders):
             changed = Changed(rows, is_deleted[part], partition, offsets[part], orders[part])
-            yield row_events(self._job.plan, index, changed)
+            if not given.is_partial:
+                yield row_events(self.job.plan, index, changed)
+                continue
+            own = {name: lacking[now][part] for name, now in origins.items() if isinstance(now, str) and now in lacking}
+            yield partial_events(self.job.plan, index, changed, own, values[part])
 
     def _announced(self, offset: int, told: SchemaChange) -> Iterator[pa.RecordBatch]:
-        for index, stream in enumerate(self._job.streams):
+        for index, stream in enumerate(self.job.streams):
             if told.source != stream.source:
                 continue
             moved = {str(told.table), *(move.origin for move in told.moves), *(move.table for move in told.moves)}
             if told.kind is SchemaChangeKind.RENAME and str(stream.table) in moved:
-                raise _ends(
-                    self._job, stream, f"{', '.join(sorted(moved))} were renamed, and rows moved with the names"
-                )
+                raise _ends(self.job, stream, f"{', '.join(sorted(moved))} were renamed, and rows moved with the names")
             if told.table != stream.table:
                 continue
             if told.topic != stream.topic:
-                raise _ends(self._job, stream, f"it goes on in {told.topic}, with a type that readers cannot read on")
+                raise _ends(self.job, stream, f"it goes on in {told.topic}, with a type that readers cannot read on")
             require_described(stream, told)
             if told.kind in _EMPTYING:
                 yield truncate_event(index, offset, told.order)
@@ -141,7 +150,7 @@ def sort_out(decoded: Iterable[pa.RecordBatch | Unreadable]) -> tuple[list[pa.Re
             events.append(each)
             continue
         unreadable.append(each)
-        if not is_large(each.value):
+        if _is_foreign(each):
             foreign.append(each)
             _require_few(foreign)
     return events, unreadable
@@ -149,7 +158,12 @@ def sort_out(decoded: Iterable[pa.RecordBatch | Unreadable]) -> tuple[list[pa.Re
 
 def require_few(unreadable: Sequence[Unreadable]) -> None:
     """Raise PositionError for more than UNREADABLE_MAX messages that cannot be read, and that captures do not write."""
-    _require_few([each for each in unreadable if not is_large(each.value)])
+    _require_few([each for each in unreadable if _is_foreign(each)])
+
+
+def _is_foreign(each: Unreadable) -> bool:
+    """Whether no capture wrote a message."""
+    return not each.lacks and not is_large(each.value)
 
 
 def _require_few(foreign: Sequence[Unreadable]) -> None:
@@ -158,6 +172,20 @@ def _require_few(foreign: Sequence[Unreadable]) -> None:
         fault = f"it and {len(foreign) - 1} before it cannot be read: {last.reason}"
         hint = f"let only this pipeline write to {last.topic}; a join of its table then takes a new pipeline"
         raise foreign_message(last.topic, last.partition, last.offset, fault, hint=hint)
+
+
+def to_join(job: JoinJob, completed: Iterable[pa.RecordBatch | Orphan]) -> Iterator[pa.RecordBatch | Unreadable]:
+    """Yield what was completed, with what nobody can complete as what cannot be read."""
+    for each in completed:
+        if not isinstance(each, Orphan):
+            yield each
+            continue
+        stream, columns = job.streams[each.input], ", ".join(each.columns)
+        reason = (
+            f"it lacks {columns}, which it left as it was, and no message before it has that row whole: a snapshot "
+            f"that is under way brings it; else have it read again: penstock snapshot FILE {stream.table}"
+        )
+        yield Unreadable(stream.topic, each.part, each.position, each.message, reason, lacks=True)
 
 
 def _own_schema(text: str) -> TableSchema:
@@ -171,6 +199,14 @@ def _own_schema(text: str) -> TableSchema:
 
 def _no_change(reason: str) -> CorruptLogError:
     return CorruptLogError(reason, "let only Penstock write to this topic")
+
+
+def _lacks(job: JoinJob, stream: JoinStream, lacking: Collection[str]) -> PenstockError:
+    message = (
+        f"the join {job.name} was begun with whole rows of {stream.source}.{stream.table}, and some lack columns now"
+    )
+    hint = f"they lack {', '.join(sorted(lacking))}; have the join made again: penstock joinery rebuild FILE JOIN"
+    return PenstockError(message, hint)
 
 
 def _ends(job: JoinJob, stream: JoinStream, reason: str) -> PenstockError:

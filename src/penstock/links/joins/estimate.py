@@ -13,7 +13,9 @@ from penstock.core.avro.buffers import binary_offsets
 from penstock.core.avro.schemas import table_schema
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
+from penstock.core.joins.cells import encode_cells, lacking_anything
 from penstock.core.joins.keys import key_bytes
+from penstock.core.joins.lacking import find_lacking
 from penstock.core.joins.rows import encode_stored, find_seen, key_values
 from penstock.core.message_format import decode_rows, schema_ids
 from penstock.links.joins.columns import InputColumns
@@ -78,8 +80,9 @@ def estimate_state(
                 rows_of_change += _rows_of_change(decoded)
                 # Where the table came back to a schema, sizes are the same whichever of the times it was.
                 orders = np.zeros((len(decoded), 3), np.int64)
-                for _, piece in columns.pieces(schema_id, decoded.rows, orders):
-                    sizes += _sizes(given, piece)
+                is_whole = pa.array(~lacking_anything(find_lacking(decoded), len(decoded)))
+                for part, piece, _ in columns.pieces(schema_id, decoded.rows, orders):
+                    sizes += _sizes(given, piece.filter(is_whole[part]))
         # Offsets are those of the ends of transactions, and of what was compacted away, too.
         messages = round(offsets * count / seen) if seen else 0
         rows = round(messages * max(0, rows_of_change) / count) if count else 0
@@ -118,6 +121,7 @@ def _rows_of_change(decoded: DecodedRows) -> int:
 
 def _sizes(given: PlannedInput, rows: pa.RecordBatch) -> list[float]:
     """What each row takes in the state."""
+    cells = _mean_bytes(given, rows)
     if given.where:
         rows = rows.filter(pa.array(find_seen(given, rows)))
     keys = [key_bytes(key_values(given, names, rows)) for names in (given.row_key, given.join_keys)]
@@ -125,7 +129,17 @@ def _sizes(given: PlannedInput, rows: pa.RecordBatch) -> list[float]:
     size = row_key + join_key + stored + _CELL_BYTES + _GROUP_BYTES
     if given.remembered:
         size = size + row_key + join_key + _CELL_BYTES
-    return [float(each) for each in size]
+    return [float(each) + cells for each in size]
+
+
+def _mean_bytes(given: PlannedInput, rows: pa.RecordBatch) -> float:
+    """What a row takes once more where rows may lack columns: it is kept for those that do."""
+    if not given.is_partial or not rows.num_rows:
+        return 0.0
+    lengths = [
+        _lengths(each) for each in (key_bytes(key_values(given, given.row_key, rows)), *encode_cells(given, rows, {}))
+    ]
+    return float(sum(each.mean() for each in lengths)) + 2 * len(given.needed) + _CELL_BYTES
 
 
 def _lengths(values: pa.BinaryArray) -> Integers:

@@ -60,6 +60,7 @@ def _input_to_mapping(given: PlannedInput) -> dict[str, object]:
         "keeps_nulls": given.keeps_nulls,
         "where": given.where,
         "tested": value_schema(_table("tested", given.tested)),
+        "needed": value_schema(_table("needed", given.needed)) if given.is_partial else None,
     }
 
 
@@ -74,6 +75,8 @@ def _input_from_mapping(said: Mapping[str, Any]) -> PlannedInput:
         keeps_nulls=said["keeps_nulls"],
         where=said["where"],
         tested=table_schema(said["tested"]).columns,
+        # Releases that joined whole rows alone did not say it.
+        needed=table_schema(said["needed"]).columns if said.get("needed") else (),
     )
 
 

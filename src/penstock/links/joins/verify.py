@@ -13,6 +13,14 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.changes import Op
 from penstock.core.errors import UsageError
 from penstock.core.joins import batch_join
+from penstock.core.joins.batch_completing import (
+    cells_rows,
+    cells_table,
+    complete_statements,
+    create_cells,
+    events_of_whole,
+    whole_table,
+)
 from penstock.core.joins.events import TRUNCATE
 from penstock.core.message_format import decode_rows, schema_ids
 from penstock.core.positions import file_number
@@ -104,6 +112,7 @@ def _load_inputs(
 ) -> Mapping[int, tuple[int, int]]:
     """Load the events of all inputs; return up to where in its log each was emptied, if it was."""
     decoder, emptied = JoinDecoder(job, topics.value_schema), dict[int, tuple[int, int]]()
+    cells = _Cells(job.plan, scratch)
     for (topic, partition), begin in topics.begins.items():
         if begin and (topic, partition) in record.places:
             message = f"the messages of {topic} before {partition}/{begin} are gone, so its join cannot be made again"
@@ -116,9 +125,39 @@ def _load_inputs(
             if int(events.column("op")[0].as_py()) == TRUNCATE:
                 place = (int(events.column("place")[0].as_py()), int(events.column("place_row")[0].as_py()))
                 emptied[index] = max(place, emptied.get(index, place))
-            else:
+            elif not cells.take(index, events):
                 scratch.add(batch_join.event_table(index), batch_join.event_rows(job.plan, index, events))
+    cells.complete(emptied)
     return emptied
+
+
+class _Cells:
+    """The changes of partial inputs, which are made whole before they are joined."""
+
+    def __init__(self, plan: JoinPlan, scratch: Scratch) -> None:
+        self._plan = plan
+        self._scratch = scratch
+        self._lacking: dict[int, set[int]] = {i: set() for i, each in enumerate(plan.inputs) if each.is_partial}
+        for index in self._lacking:
+            scratch.run(create_cells(plan, index))
+
+    def take(self, index: int, events: pa.RecordBatch) -> bool:
+        """Take changes of a partial input, and say whether it is one."""
+        if index not in self._lacking:
+            return False
+        rows, lacks = cells_rows(self._plan, index, events)
+        self._lacking[index].update(lacks)
+        self._scratch.add(cells_table(index), rows)
+        return True
+
+    def complete(self, emptied: Mapping[int, tuple[int, int]]) -> None:
+        """Load the newest of each row as the event that put it there."""
+        for index, lacking in self._lacking.items():
+            for statement in complete_statements(self._plan, index, emptied.get(index), lacking):
+                self._scratch.run(statement)
+            for rows in _rows_of(self._scratch, whole_table(index)):
+                events = events_of_whole(self._plan, index, rows)
+                self._scratch.add(batch_join.event_table(index), batch_join.event_rows(self._plan, index, events))
 
 
 def _load_output(job: JoinJob, record: JoinRecord, topics: JoinTopics, scratch: Scratch) -> None:
@@ -183,11 +222,16 @@ def _stretches(topics: JoinTopics, ranges: Ranges) -> Iterator[tuple[Place, Inte
 def _join(plan: JoinPlan, scratch: Scratch, sample: batch_join.Sample) -> None:
     """Make the rows that are expected, a table of bytes first: a query may not be read while another one runs."""
     scratch.run(f"CREATE TABLE joined AS {batch_join.join_query(plan, sample)}")
-    last = scratch.value("SELECT count(*) FROM joined")
+    for images in _rows_of(scratch, "joined"):
+        scratch.add(batch_join.EXPECTED_TABLE, batch_join.expected_rows(plan, images))
+
+
+def _rows_of(scratch: Scratch, table: str) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of a table, a few thousand at a time."""
+    last = scratch.value(f"SELECT count(*) FROM {table}")  # noqa: S608 - names and numbers of ours
     for start in range(0, last, _ROWS_AT_ONCE):
-        query = f"SELECT * FROM joined WHERE rowid >= {start} AND rowid < {start + _ROWS_AT_ONCE}"  # noqa: S608 - numbers
-        for images in scratch.batches(query):
-            scratch.add(batch_join.EXPECTED_TABLE, batch_join.expected_rows(plan, images))
+        query = f"SELECT * FROM {table} WHERE rowid >= {start} AND rowid < {start + _ROWS_AT_ONCE}"  # noqa: S608 - as above
+        yield from scratch.batches(query)
 
 
 def _difference(plan: JoinPlan, expected: object, found: object) -> Difference:

@@ -1,0 +1,271 @@
+"""Rows that lack columns are joined whole, with what they were before; nothing is made up of rows that nobody knows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.unit.joins.joined_streams import table_of
+
+from penstock.core.arrow_types import arrow_schema
+from penstock.core.avro.envelope_encode import EncodableTable
+from penstock.core.avro.schemas import value_schema
+from penstock.core.changes import Op, RowBatch
+from penstock.core.errors import PenstockError
+from penstock.core.joins.algebra import JoinState
+from penstock.core.joins.cells import lacks_cells, merge_cells
+from penstock.core.joins.changes import joined_images, joined_rows
+from penstock.core.joins.completing import Orphan, RowCompleter
+from penstock.core.joins.described import Described
+from penstock.core.joins.events import truncate_event
+from penstock.core.joins.inputs import JoinInput, JoinOutput
+from penstock.core.joins.plan import plan_join
+from penstock.core.message_format import encode_changes
+from penstock.core.tables import Column, IntegerType, TableId, TextType
+from penstock.links.joins.decode import UNREADABLE_MAX, JoinDecoder, sort_out, to_join
+from penstock.links.joins.kept_job import job_from_mapping, job_to_mapping
+from penstock.links.joins.spec import JoinJob, JoinStream
+
+if TYPE_CHECKING:
+    from penstock.core.joins.unreadable import Unreadable
+
+NUMBER, TEXT = IntegerType(32, unsigned=False), TextType(2000, "utf8")
+NOTE = replace(
+    table_of(
+        0,
+        (
+            Column("id", NUMBER, nullable=False),
+            Column("shop", NUMBER, nullable=True),
+            Column("state", TEXT, nullable=False, default="new"),
+            Column("text", TEXT, nullable=True),
+        ),
+        ("id",),
+    ),
+    partial_rows=True,
+)
+SHOP = table_of(1, (Column("id", NUMBER, nullable=False), Column("city", TEXT, nullable=True)), ("id",))
+OUTPUT = JoinOutput(TableId("joined", "rows"), ("id",))
+SAID = {"id": 1, "shop": 8, "state": "open"}
+WHOLE = {"id": 1, "shop": 7, "state": "open", "text": "long"}
+
+
+class Joined:
+    """Notes and the shops that they are of: messages are decoded, made whole and joined, a micro-batch each."""
+
+    def __init__(self, where: str = "", note: Any = NOTE) -> None:  # noqa: ANN401 - a table
+        notes = JoinInput("db.shop.t0", note, ("shop",), where=where)
+        shops = JoinInput("db.shop.t1", SHOP, ("id",), aliases=(("id", "shop"),))
+        self.schemas = {0: value_schema(NOTE), 1: value_schema(SHOP)}
+        streams = tuple(
+            JoinStream("db", table.table, f"db.shop.t{index}", index, "", (((0, 0),),), (Described((0, 0, 0), index),))
+            for index, table in enumerate((NOTE, SHOP))
+        )
+        self.job = JoinJob("joined", plan_join([notes, shops], OUTPUT), streams, "schemas")
+        self.completer, self.state = RowCompleter(self.job.plan), JoinState(2)
+        self.rows: dict[int, dict[str, Any]] = {}
+        self.letters: list[Unreadable] = []
+        self.place = 0
+        self.take(1, Op.CREATE, {"id": 7, "city": "Ulm"})
+        self.take(1, Op.CREATE, {"id": 8, "city": "Bonn"})
+
+    def take(self, index: int, op: Op, row: dict[str, Any], lacks: tuple[str, ...] = ()) -> None:
+        """Let a message come."""
+        self.apply(self.decoded(index, op, row, lacks))
+
+    def decoded(self, index: int, op: Op, row: dict[str, Any], lacks: tuple[str, ...]) -> list[pa.RecordBatch]:
+        """The events of a message."""
+        table, self.place = (NOTE, SHOP)[index], self.place + 1
+        fields = pa.schema([each.with_nullable(nullable=True) for each in arrow_schema(table)])
+        rows = pa.RecordBatch.from_pylist([row], schema=fields)
+        count = np.array([self.place], np.int64)
+        batch = RowBatch(
+            schema=table,
+            op=op,
+            before=None if op in {Op.CREATE, Op.READ} else rows,
+            after=None if op is Op.DELETE else rows,
+            file="000001",
+            offsets=count,
+            rows=np.zeros(1, np.int32),
+            timestamps_ms=count,
+            gtids=pa.array([""]),
+            server_id=1,
+            before_lacks=lacks if op is Op.DELETE else (),
+            after_lacks=lacks if op is not Op.DELETE else (),
+        )
+        _, values = encode_changes(EncodableTable("db", "test", table, 100 + index, index), batch, 0)
+        decoder = JoinDecoder(self.job, self.schemas.__getitem__)
+        return sort_out(decoder.decode(f"db.shop.t{index}", 0, count, values))[0]
+
+    def cells(self, op: Op, row: dict[str, Any], lacks: tuple[str, ...] = ()) -> bytes:
+        """What a change of a note is on its way to be completed."""
+        (found,) = self.decoded(0, op, row, lacks)[0].column("row").to_pylist()
+        assert isinstance(found, bytes)
+        return found
+
+    def apply(self, events: list[pa.RecordBatch]) -> None:
+        """Apply what is decoded, as one micro-batch."""
+        whole, letters = sort_out(to_join(self.job, self.completer.take(events)))
+        self.letters += letters
+        differences, plan = self.state.apply(whole), self.job.plan
+        for row in joined_rows(plan, joined_images(plan, differences, "b")).to_pylist():
+            assert self.rows.pop(row["id"]) == row
+        for row in joined_rows(plan, joined_images(plan, differences, "a")).to_pylist():
+            self.rows[row["id"]] = row
+
+
+def test_an_update_keeps_what_it_does_not_say_also_under_another_join_key() -> None:
+    joined = Joined()
+    joined.take(0, Op.READ, WHOLE)
+
+    joined.take(0, Op.UPDATE, {"id": 1, "shop": 8, "state": "done"}, ("text",))
+
+    assert joined.rows == {1: {"id": 1, "shop": 8, "state": "done", "text": "long", "city": "Bonn"}}
+
+
+def test_a_join_key_that_an_update_does_not_say_is_the_one_of_before() -> None:
+    joined = Joined()
+    joined.take(0, Op.READ, WHOLE)
+
+    joined.take(0, Op.UPDATE, {"id": 1, "text": None}, ("shop", "state"))
+
+    assert joined.rows == {1: {**WHOLE, "text": None, "city": "Ulm"}}
+
+
+def test_a_row_that_the_condition_left_out_is_whole_when_it_comes_in() -> None:
+    joined = Joined(where="state = 'open'")
+    joined.take(0, Op.CREATE, {**WHOLE, "state": "new"})
+    assert joined.rows == {}
+
+    joined.take(0, Op.UPDATE, {"id": 1, "shop": 7, "state": "open"}, ("text",))
+    assert joined.rows == {1: {**WHOLE, "city": "Ulm"}}
+
+    joined.take(0, Op.UPDATE, {"id": 1, "shop": 8}, ("state", "text"))
+    assert joined.rows == {1: {**WHOLE, "shop": 8, "city": "Bonn"}}
+
+
+def test_a_row_that_had_no_join_key_is_whole_when_it_gets_one() -> None:
+    joined = Joined()
+    joined.take(0, Op.CREATE, {**WHOLE, "shop": None})
+
+    joined.take(0, Op.UPDATE, {"id": 1, "shop": 7, "state": "open"}, ("text",))
+
+    assert joined.rows == {1: {**WHOLE, "city": "Ulm"}}
+
+
+def test_a_deleted_row_says_its_key_alone() -> None:
+    joined = Joined()
+    joined.take(0, Op.READ, WHOLE)
+
+    joined.take(0, Op.DELETE, {"id": 1, "state": ""}, ("shop", "state", "text"))
+    joined.take(0, Op.DELETE, {"id": 2, "state": ""}, ("shop", "state", "text"))
+
+    assert joined.rows == {}
+    assert joined.letters == []
+
+
+def test_a_created_row_has_the_defaults_of_what_it_does_not_say() -> None:
+    joined = Joined()
+
+    joined.take(0, Op.CREATE, {"id": 1, "shop": 7}, ("state", "text"))
+
+    assert joined.rows == {1: {"id": 1, "shop": 7, "state": "new", "text": None, "city": "Ulm"}}
+
+
+def test_a_change_of_a_row_that_is_not_known_is_a_dead_letter_until_the_row_comes_whole() -> None:
+    joined = Joined()
+
+    joined.take(0, Op.UPDATE, {"id": 1, "shop": 7, "state": "open"}, ("text",))
+
+    (letter,) = joined.letters
+    assert (letter.topic, letter.partition, letter.offset, letter.lacks) == ("db.shop.t0", 0, 3, True)
+    assert letter.value[:1] == b"\0"
+    assert letter.reason.startswith("it lacks text, which it left as it was")
+    assert letter.reason.endswith("penstock snapshot FILE shop.t0")
+    assert joined.rows == {}
+    joined.take(0, Op.READ, WHOLE)
+    assert joined.rows == {1: {**WHOLE, "city": "Ulm"}}
+
+
+def test_what_is_deleted_completes_nothing() -> None:
+    joined = Joined()
+    joined.take(0, Op.READ, WHOLE)
+    joined.take(0, Op.DELETE, {"id": 1, "state": ""}, ("shop", "state", "text"))
+
+    joined.take(0, Op.UPDATE, {"id": 1, "shop": 7, "state": "open"}, ("text",))
+
+    assert [each.lacks for each in joined.letters] == [True]
+    assert joined.rows == {}
+
+
+def test_a_row_goes_with_a_truncate_that_is_told_late_if_a_value_in_it_is_older() -> None:
+    joined = Joined()
+    joined.take(0, Op.READ, WHOLE)
+    joined.take(0, Op.UPDATE, {"id": 1, "shop": 8, "state": "open"}, ("text",))
+
+    joined.apply([truncate_event(0, 0, (1, joined.place, 0))])
+
+    assert joined.rows == {}
+    joined.take(0, Op.UPDATE, {"id": 1, "shop": 8, "state": "open"}, ("text",))
+    assert [each.lacks for each in joined.letters] == [True]
+
+
+def test_a_micro_batch_that_is_begun_again_is_completed_once() -> None:
+    joined = Joined()
+    events = joined.decoded(0, Op.READ, WHOLE, ())
+    events += joined.decoded(0, Op.UPDATE, {"id": 1, "shop": 8, "state": "open"}, ("text",))
+
+    joined.apply(events)
+    joined.apply(events)
+
+    assert joined.rows == {1: {**WHOLE, "shop": 8, "city": "Bonn"}}
+    assert joined.letters == []
+
+
+def test_a_join_that_was_begun_with_whole_rows_stops_at_one_that_lacks_a_column() -> None:
+    joined = Joined(note=replace(NOTE, partial_rows=False))
+    joined.take(0, Op.READ, WHOLE)
+
+    with pytest.raises(
+        PenstockError, match=r"was begun with whole rows of db.shop.t0, and some lack columns"
+    ) as stopped:
+        joined.take(0, Op.UPDATE, {"id": 1, "shop": 8, "state": "open"}, ("text",))
+
+    assert stopped.value.hint == "they lack text; have the join made again: penstock joinery rebuild FILE JOIN"
+
+
+def test_an_update_that_lacks_nothing_that_the_join_reads_is_whole() -> None:
+    joined = Joined()
+    cells, patch = joined.cells(Op.CREATE, WHOLE), joined.cells(Op.UPDATE, SAID, ("text",))
+
+    assert (lacks_cells(cells), lacks_cells(patch), lacks_cells(merge_cells(cells, patch))) == (False, True, False)
+    excluded = plan_join(
+        [
+            JoinInput("db.shop.t0", NOTE, ("shop",), exclude=("text",)),
+            JoinInput("db.shop.t1", SHOP, ("id",), aliases=(("id", "shop"),)),
+        ],
+        OUTPUT,
+    )
+    assert [column.name for column in excluded.inputs[0].needed] == ["id", "shop", "state"]
+    joined.job = replace(joined.job, plan=excluded)
+    assert not lacks_cells(joined.cells(Op.UPDATE, SAID, ("text",)))
+
+
+def test_changes_of_rows_that_are_not_known_stop_nothing_however_many_they_are() -> None:
+    job = Joined().job
+    orphans = [Orphan(0, 0, number, b"", ("text",)) for number in range(UNREADABLE_MAX + 1)]
+
+    assert len(sort_out(to_join(job, orphans))[1]) == UNREADABLE_MAX + 1
+
+
+def test_what_an_older_release_kept_of_a_join_is_one_of_whole_rows() -> None:
+    job = Joined(note=replace(NOTE, partial_rows=False)).job
+    said = json.loads(json.dumps(job_to_mapping(job)))
+    for given in said["inputs"]:
+        del given["needed"]
+
+    assert job_from_mapping(said).plan.digest == job.plan.digest
+    assert job_from_mapping(said).plan.partial == 0
