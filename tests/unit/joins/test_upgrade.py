@@ -38,6 +38,24 @@ def test_a_changed_alias_is_told_as_another_name() -> None:
     assert column_renames(fitted, made_join(plan())) == (("city", "town"),)
 
 
+def test_what_is_needed_to_make_rows_whole_stays_when_a_field_is_dropped() -> None:
+    partial = replace(BUSINESSES, table=replace(BUSINESS, partial_rows=True))
+    fewer = replace(partial, exclude=("address", "name", "city"))
+
+    fitted = fit_plan(plan(other=fewer), [REVIEW, partial.table], made_join(plan(other=partial)))
+
+    assert fitted.inputs == plan(other=partial).inputs
+    assert [column.name for column in fitted.inputs[1].needed] == ["business_id", "city"]
+
+
+def test_a_state_of_whole_rows_is_none_of_rows_that_may_lack_columns() -> None:
+    partial = replace(BUSINESSES, table=replace(BUSINESS, partial_rows=True))
+
+    with pytest.raises(UsageError, match="its inputs, their join keys, keys, types or conditions are others"):
+        fit_plan(plan(other=partial), [REVIEW, partial.table], made_join(plan()))
+    assert plan(other=partial).digest != plan().digest
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
