@@ -12,7 +12,7 @@ again. Only the registry is one in memory, which refuses no schema.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -49,7 +49,10 @@ _TIMESTAMP_MS: Final = 1_700_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A message to put in: a change of a table, or, with an `op` of "", a value of a topic."""
+    """A message to put in: a change of a table, or, with an `op` of "", a value of a topic.
+
+    `lacks` are the columns of which the source's log has no values: before the change, and after it.
+    """
 
     op: str
     name: str
@@ -58,21 +61,28 @@ class Given:
     key: bytes | str | None = None
     partition: int = 0
     timestamp_ms: int = _TIMESTAMP_MS
+    lacks: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 
-def create(table: str, row: Record) -> Given:
-    """A row of `table` (schema.name) that was created."""
-    return Given(Op.CREATE, table, None, row)
+def create(table: str, row: Record, *, lacks: Iterable[str] = ()) -> Given:
+    """A row of `table` (schema.name) that was created; columns that the log `lacks` have their defaults."""
+    return Given(Op.CREATE, table, None, row, lacks=((), tuple(lacks)))
 
 
-def update(table: str, before: Record, after: Record) -> Given:
-    """A row that was updated."""
-    return Given(Op.UPDATE, table, before, after)
+def update(
+    table: str, before: Record, after: Record, *, before_lacks: Iterable[str] = (), after_lacks: Iterable[str] = ()
+) -> Given:
+    """A row that was updated. What the log lacks is left out of `before` and `after`, and named.
+
+    So does PostgreSQL: without REPLICA IDENTITY FULL `before` lacks all but the key,
+    and `after` large values that the update did not touch.
+    """
+    return Given(Op.UPDATE, table, before, after, lacks=(tuple(before_lacks), tuple(after_lacks)))
 
 
-def delete(table: str, row: Record) -> Given:
-    """A row that was deleted, as it last was."""
-    return Given(Op.DELETE, table, row, None)
+def delete(table: str, row: Record, *, lacks: Iterable[str] = ()) -> Given:
+    """A row that was deleted, as it last was, without the columns that the log `lacks`."""
+    return Given(Op.DELETE, table, row, None, lacks=(tuple(lacks), ()))
 
 
 def read(table: str, row: Record) -> Given:
@@ -188,7 +198,10 @@ class Harness:
         code = load_code(spolt) if self.function is None else prepare_code(spolt, self.function)
         published: list[Published] = []
         letters: list[PutAside] = []
-        raws = [self._raw(given, offset) for offset, given in enumerate(messages)]
+        messages = list(messages)
+        # What rows may lack is said by the table's schema, and so of all of its messages.
+        partial = {given.name for given in messages if any(given.lacks)}
+        raws = [self._raw(given, offset, is_partial=given.name in partial) for offset, given in enumerate(messages)]
         for _, group in groupby(raws, key=lambda each: (each[0].topic, each[0].partition)):
             together = list(group)
             runner = SpoltRunner(self.job, code, together[0][1], self.schemas)
@@ -197,9 +210,11 @@ class Harness:
                 letters += [PutAside(letter.offset, reason) for letter, reason in done.failed]
         return Result(published, letters)
 
-    def _raw(self, given: Given, offset: int) -> tuple[RawMessage, InputSpec]:
+    def _raw(self, given: Given, offset: int, *, is_partial: bool = False) -> tuple[RawMessage, InputSpec]:
         topic, entry = self._entry(given)
-        key, value = self._change(given) if given.op else (_bytes(given.key), self._value(given, entry))
+        key, value = _bytes(given.key), None if given.op else self._value(given, entry)
+        if given.op:
+            key, value = self._change(given, replace(self._table(given.name), partial_rows=is_partial))
         return RawMessage(topic, given.partition, offset, given.timestamp_ms, key, value), entry
 
     def _entry(self, given: Given) -> tuple[str, InputSpec]:
@@ -222,8 +237,7 @@ class Harness:
             raise ValueError(text)
         return self.tables[name]
 
-    def _change(self, given: Given) -> tuple[bytes | None, bytes]:
-        schema = self._table(given.name)
+    def _change(self, given: Given, schema: TableSchema) -> tuple[bytes | None, bytes]:
         key_text = key_schema(schema)
         key_id = None if key_text is None else self.schemas.register_subject("key", key_text)
         value_id = self.schemas.register_subject("value", value_schema(schema))
@@ -231,14 +245,16 @@ class Harness:
         batch = RowBatch(
             schema=schema,
             op=Op(given.op),
-            before=_row(schema, given.before),
-            after=_row(schema, given.after),
+            before=_row(schema, given.before, given.lacks[0]),
+            after=_row(schema, given.after, given.lacks[1]),
             file="harness.000001",
             offsets=np.zeros(1, np.int64),
             rows=np.zeros(1, np.int32),
             timestamps_ms=np.full(1, given.timestamp_ms, np.int64),
             gtids=pa.array([""], pa.string()),
             server_id=1,
+            before_lacks=given.lacks[0],
+            after_lacks=given.lacks[1],
         )
         keys, values = encode_changes(table, batch, given.timestamp_ms)
         value = values[0].as_py()
@@ -273,12 +289,16 @@ def _tables(statements: Iterable[str]) -> dict[str, TableSchema]:
     return {str(schema.table): schema for schema in schemas}
 
 
-def _row(schema: TableSchema, row: Record | None) -> pa.RecordBatch | None:
+def _row(schema: TableSchema, row: Record | None, lacks: Sequence[str]) -> pa.RecordBatch | None:
     if row is None:
         return None
-    unknown = sorted(set(row) - {column.name for column in schema.columns})
+    unknown = sorted({*row, *lacks} - {column.name for column in schema.columns})
     if unknown:
         text = f"{schema.table} has no column {unknown[0]}"
+        raise ValueError(text)
+    told = sorted({*row, *schema.key} & set(lacks))
+    if told:
+        text = f"a row of {schema.table} cannot lack {told[0]}, which it has"
         raise ValueError(text)
     return pa.RecordBatch.from_pylist([dict(row)], schema=arrow_schema(schema))
 

@@ -148,3 +148,63 @@ def test_a_transform_that_does_not_fit_the_table_stops_at_the_message_and_says_w
 
     with pytest.raises(SpoltError, match=r"shop\.customers/0 offset 0: .*totl.*did you mean total\?"):
         misspelled.run([create("shop.customers", customer(1, "250"))])
+
+
+DOCS = "CREATE TABLE shop.docs (id BIGINT PRIMARY KEY, title VARCHAR(40) NOT NULL, body LONGTEXT)"
+SPOLT_OF_DOCS = """\
+pipeline: shop
+sources:
+  - {name: shopdb, kind: mysql, host: h, user: cdc, password_env: P, tables: [shop.*]}
+spolts:
+  - name: texts
+    from: shopdb.shop.docs
+    to: texts
+    transforms: [TRANSFORMS]
+"""
+
+
+def docs_through(folder: Path, transforms: str) -> Harness:
+    (folder / "p.yaml").write_text(SPOLT_OF_DOCS.replace("TRANSFORMS", transforms))
+    return Harness.of_file(folder / "p.yaml", "texts", [DOCS])
+
+
+def test_values_that_the_log_did_not_repeat_are_not_published_as_null(tmp_path: Path) -> None:
+    harness = docs_through(tmp_path, "{rename: {body: text}}, {mask: {columns: text, keep_last: 1}}")
+
+    result = harness.run(
+        [
+            create("shop.docs", {"id": 1, "title": "a", "body": "long"}),
+            update(
+                "shop.docs",
+                {"id": 1},
+                {"id": 1, "title": "b"},
+                before_lacks=["title", "body"],
+                after_lacks=["body"],
+            ),
+            update("shop.docs", {"id": 1}, {"id": 1, "title": "c", "body": None}, before_lacks=["title", "body"]),
+            delete("shop.docs", {"id": 1}, lacks=["title", "body"]),
+        ]
+    )
+
+    assert [
+        [value[name] for name in ("op", "before_lacks", "after_lacks", "after")] for value in result.values("texts")
+    ] == [
+        ["c", None, None, {"id": 1, "title": "a", "text": "***g"}],
+        ["u", '["title", "text"]', '["text"]', {"id": 1, "title": "b", "text": None}],
+        ["u", '["title", "text"]', None, {"id": 1, "title": "c", "text": None}],
+        ["d", '["title", "text"]', None, None],
+    ]
+
+
+def test_what_cannot_be_known_stops_the_spolt_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "texts.csv").write_text("title,body,kind\na,long,letter\n")
+    harness = docs_through(tmp_path, "{lookup: {file: texts.csv, match: {title: title, body: body}, add: kind}}")
+    untouched = update(
+        "shop.docs", {"id": 1}, {"id": 1, "title": "b"}, before_lacks=["title", "body"], after_lacks=["body"]
+    )
+
+    with pytest.raises(SpoltError, match=r"offset 0: .*docs\.body .*log lacks its value") as caught:
+        harness.run([untouched])
+
+    assert "ALTER TABLE ... REPLICA IDENTITY FULL" in caught.value.hint
+    assert "run again" in caught.value.hint

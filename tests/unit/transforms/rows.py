@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.tables import Column, DecimalType, IntegerType, TableId, TableSchema, TextType
-from penstock.core.transforms.changes import ChangedRows
+from penstock.core.transforms.changed_rows import ChangedRows
 from penstock.core.transforms.hashes import Salt
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def applied(transform: Transform, rows: Sequence[Row], schema: TableSchema = CUS
 
 
 def changes_of(changes: Sequence[Change], schema: TableSchema = CUSTOMERS) -> ChangedRows:
-    """Changes (op, row before, row after)."""
+    """Changes (op, row before, row after); what a row of a table with partial rows does not name, it lacks."""
     images: list[Row] = []
     at: list[list[int]] = [[], []]
     for _, *rows in changes:
@@ -52,14 +52,20 @@ def changes_of(changes: Sequence[Change], schema: TableSchema = CUSTOMERS) -> Ch
             images += [] if row is None else [row]
     ops = np.array([op for op, _, _ in changes], dtype="U1")
     before_at, after_at = (np.array(places, dtype=np.int64) for places in at)
-    return ChangedRows(schema, table_of(images, schema), ops, before_at, after_at, np.arange(len(ops)))
+    names = {column.name for column in schema.columns}
+    patterns = tuple(frozenset(names - row.keys() if schema.partial_rows else ()) for row in images)
+    lacks = np.arange(len(images), dtype=np.int64)
+    return ChangedRows(schema, table_of(images, schema), ops, before_at, after_at, np.arange(len(ops)), lacks, patterns)
 
 
 def listed(changes: ChangedRows) -> list[Change]:
     """Changes as `changes_of` takes them."""
-    rows = zip(changes.ops.tolist(), changes.before().to_pylist(), changes.after().to_pylist(), strict=True)
-    there = zip(changes.before_at >= 0, changes.after_at >= 0, strict=True)
+    images = [
+        {name: value for name, value in row.items() if name not in changes.patterns[lacks]}
+        for row, lacks in zip(changes.images.to_pylist(), changes.lacks, strict=True)
+    ]
+    places = zip(changes.ops.tolist(), changes.before_at, changes.after_at, strict=True)
     return [
-        (op, before if had else None, after if has else None)
-        for (op, before, after), (had, has) in zip(rows, there, strict=True)
+        (op, None if before < 0 else images[before], None if after < 0 else images[after])
+        for op, before, after in places
     ]

@@ -16,7 +16,8 @@ from tests.unit.transforms.rows import CUSTOMERS, SALT, Change, Row, changes_of,
 
 from penstock.core.avro.envelope_decode import DecodedChanges
 from penstock.core.errors import TableStoppedError
-from penstock.core.transforms.changes import ChangedRows, changed_rows, derive_schema, transform_changes
+from penstock.core.transforms.changed_rows import ChangedRows, changed_rows
+from penstock.core.transforms.changes import derive_schema, transform_changes
 from penstock.core.transforms.columns import DropColumns, KeepColumns, RenameColumns
 from penstock.core.transforms.expressions import ExpressionColumn
 from penstock.core.transforms.filters import Filter

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.tables import Column
 from penstock.core.transforms.transform import require_new_column
 
 if TYPE_CHECKING:
     from penstock.core.tables import ColumnType, TableSchema
+
+_ALL: Final = re.compile(r"[(,.]\s*\*")
+"""`*` for all columns, as in struct(*); behind a value it multiplies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +34,17 @@ class ExpressionColumn:
         # Nobody but Spark knows what an older row has in it.
         column = Column(self.name, self.type, nullable=True, declaration=self.sql, default_is_expression=True)
         return replace(schema, columns=(*schema.columns, column))
+
+    def reads(self, schema: TableSchema) -> frozenset[str]:
+        """The columns of `schema` that may have a say in the value: those whose names stand in `sql`, as whatever."""
+        if _ALL.search(self.sql):
+            return frozenset(column.name for column in schema.columns)
+        text = self.sql.casefold()
+        return frozenset(column.name for column in schema.columns if _stands_in(column.name.casefold(), text))
+
+
+def _stands_in(name: str, text: str) -> bool:
+    if not re.fullmatch(r"\w+", name):
+        # Spark wants such a name in backticks, with its own doubled.
+        return name.replace("`", "``") in text
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

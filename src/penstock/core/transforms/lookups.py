@@ -91,6 +91,10 @@ class Lookup:
         added = [self.table.rows.column(column.name).combine_chunks().take(found) for column in self.table.columns]
         return lay_out(schema, rows, after, [*columns, *added])
 
+    def reads(self, schema: TableSchema) -> frozenset[str]:
+        """The columns of `schema` that say what is found."""
+        return frozenset(column.name for column in schema.columns if column.name in dict(self.on))
+
     def _index(self, schema: TableSchema) -> _KeyIndex:
         index = _KeyIndex([self._keys_like(schema, name, key) for name, key in self.on])
         if index.is_ambiguous:

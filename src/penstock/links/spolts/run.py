@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from penstock.core.avro.wire import FRAME_BYTES
 from penstock.core.changes import Messages
-from penstock.core.errors import PenstockError, SpoltError
+from penstock.core.errors import PenstockError, SpoltError, TableStoppedError
 from penstock.core.spolts.message import DeadLetter, DeadLetterError, Message, Output
 from penstock.core.spolts.raw import Letter
 from penstock.links.spolts.batch_code import BatchCode
@@ -222,6 +222,8 @@ class SpoltRunner:
             self._deaths.forget(raw.offset)
         message = f"spolt {self._job.spolt.name} failed on {raw.place}: {reason}"
         hint = "correct the code, or set on_error: dead_letter, and run again: it goes on with this message"
+        if isinstance(fault, TableStoppedError):
+            hint = f"{fault.hint}; run again: it goes on with this message"
         raise SpoltError(message, hint) from fault
 
 

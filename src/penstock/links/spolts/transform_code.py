@@ -15,7 +15,8 @@ from penstock.core.avro.wire import FRAME_BYTES
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import PenstockError
 from penstock.core.spolts.avro_records import avro_records
-from penstock.core.transforms.changes import ChangedRows, changed_rows, transform_changes
+from penstock.core.transforms.changed_rows import ChangedRows, changed_rows
+from penstock.core.transforms.changes import transform_changes
 from penstock.links.spolts.encode import Encoded
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class TransformCode:
         return self._encode(rows, changes, first["source"]["connector"]) if len(rows) else []
 
     def _encode(self, rows: ChangedRows, changes: DecodedChanges, connector: str) -> list[Encoded]:
-        """Encode changes in their order; those that follow on each other with one op and origin, together."""
+        """Encode changes in their order; those that follow each other and are alike but for their rows, together."""
         before, after = (_batch(table) for table in (rows.before(), rows.after()))
         ids = self._register(rows.schema)
         encoded: list[Encoded] = []
@@ -97,6 +98,8 @@ class TransformCode:
                 timestamps_ms=changes.ts_ms[origin],
                 gtids=changes.gtid.take(pa.array(origin, pa.int64())),
                 server_id=run.server_id,
+                before_lacks=run.before_lacks,
+                after_lacks=run.after_lacks,
             )
             table = EncodableTable(run.source, connector, rows.schema, *ids, repeatable=True)
             keys, values = encode_changes(table, batch, 0)
@@ -113,7 +116,7 @@ class TransformCode:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Changes `[start, end)` with one op, which come from one place."""
+    """Changes `[start, end)` with one op, which come from one place, and whose rows lack the same columns."""
 
     start: int
     end: int
@@ -121,19 +124,27 @@ class _Run:
     file: str
     server_id: int
     source: str
+    before_lacks: tuple[str, ...]
+    after_lacks: tuple[str, ...]
 
 
 def _runs(rows: ChangedRows, changes: DecodedChanges) -> Iterator[_Run]:
     files, sources = changes.file.to_pylist(), changes.source.to_pylist()
     servers = changes.server_id.tolist()
-    kinds = [
-        (op, files[at], servers[at], sources[at])
-        for op, at in zip(rows.ops.tolist(), rows.origin.tolist(), strict=True)
-    ]
+    origins = rows.origin.tolist()
+    kinds = zip(
+        map(Op, rows.ops.tolist()),
+        [str(files[at]) for at in origins],
+        [servers[at] for at in origins],
+        [str(sources[at]) for at in origins],
+        rows.lacking(rows.before_at),
+        rows.lacking(rows.after_at),
+        strict=True,
+    )
     start = 0
-    for (op, file, server_id, source), group in groupby(kinds):
+    for kind, group in groupby(kinds):
         end = start + sum(1 for _ in group)
-        yield _Run(start, end, Op(op), str(file), server_id, str(source))
+        yield _Run(start, end, *kind)
         start = end
 
 

@@ -1,0 +1,96 @@
+"""Changes of a table as transforms take them: row images, what each lacks, and which change has which of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from penstock.core.avro.envelope_decode import DecodedChanges
+    from penstock.core.tables import TableSchema
+
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """n changes of one table, in order, and the m row images that they have.
+
+    `images`                table of m rows, the columns of `schema`
+    `ops`                   letters of `penstock.core.changes.Op` (str[n])
+    `before_at`, `after_at` int64[n], which of the images the row before and after
+                            the change is; -1 where there is none
+    `origin`                int64[n], which change of what was read it comes from
+    `lacks`                 int64[m], which of `patterns` names the columns that the
+                            log has no values of in an image; they are null there
+    """
+
+    schema: TableSchema
+    images: pa.Table
+    ops: npt.NDArray[np.str_]
+    before_at: npt.NDArray[np.int64]
+    after_at: npt.NDArray[np.int64]
+    origin: npt.NDArray[np.int64]
+    lacks: npt.NDArray[np.int64]
+    patterns: tuple[frozenset[str], ...]
+
+    def __len__(self) -> int:
+        """How many changes there are."""
+        return len(self.ops)
+
+    def before(self) -> pa.Table:
+        """Return the rows before the changes (n), all null where there is none."""
+        return _take(self.images, self.before_at)
+
+    def after(self) -> pa.Table:
+        """Return the rows after the changes (n), all null where there is none."""
+        return _take(self.images, self.after_at)
+
+    def images_without(self, columns: Collection[str]) -> npt.NDArray[np.bool_]:
+        """Return which images lack one of `columns`, or more (bool[m])."""
+        hit = np.array([not pattern.isdisjoint(columns) for pattern in self.patterns], dtype=np.bool_)
+        return hit[self.lacks]
+
+    def lacking(self, at: npt.NDArray[np.int64]) -> list[tuple[str, ...]]:
+        """Return what each of n images, -1 for none, lacks, in the order of the columns."""
+        names = [
+            tuple(column.name for column in self.schema.columns if column.name in pattern) for pattern in self.patterns
+        ]
+        return [() if place == NOWHERE else names[self.lacks[place]] for place in at.tolist()]
+
+
+def changed_rows(schema: TableSchema, changes: DecodedChanges) -> ChangedRows:
+    """Return decoded changes of a table with `schema` as what can be transformed."""
+    before, after = (
+        pa.Table.from_batches([rows]).filter(pa.array(there))
+        for rows, there in ((changes.before, changes.has_before), (changes.after, changes.has_after))
+    )
+    images = pa.concat_tables([before, after])
+    before_at = np.where(changes.has_before, np.cumsum(changes.has_before) - 1, NOWHERE)
+    after_at = np.where(changes.has_after, np.cumsum(changes.has_after) - 1 + before.num_rows, NOWHERE)
+    ops = np.asarray(changes.op.to_pylist(), dtype="U1")
+    origin = np.arange(len(ops), dtype=np.int64)
+    return ChangedRows(schema, images, ops, before_at, after_at, origin, *_lacking(changes))
+
+
+def _lacking(changes: DecodedChanges) -> tuple[npt.NDArray[np.int64], tuple[frozenset[str], ...]]:
+    """Return what each image lacks, those before the changes first."""
+    found = pa.concat_arrays(
+        [
+            changes.before_lacks.filter(pa.array(changes.has_before)),
+            changes.after_lacks.filter(pa.array(changes.has_after)),
+        ]
+    ).dictionary_encode()
+    patterns = (frozenset(json.loads(text) if text else ()) for text in found.dictionary.to_pylist())
+    return np.asarray(found.indices, dtype=np.int64), tuple(patterns)
+
+
+def _take(images: pa.Table, at: npt.NDArray[np.int64]) -> pa.Table:
+    return images.take(pa.array(np.maximum(at, 0), pa.int64(), mask=at == NOWHERE))
