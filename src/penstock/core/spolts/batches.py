@@ -8,6 +8,8 @@ of the row as it is now, or for a delete as it last was):
 `_key`        binary, the key's bytes
 `_op`         string, `c`, `u`, `d` or `r`; null for what is no change
 `_before`     struct, of a change: the row before it
+`_lacks`, `_before_lacks`  list of string, the columns that the source's log has no values
+              of, in the row and in `_before`: they are null there, and not NULL
 
 A batch that comes back has the columns of its values, and may have `_key` (binary
 or string; without it messages have no key) and `_to` (string: the output's topic).
@@ -16,6 +18,7 @@ The other columns that begin like this are left out.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -31,7 +34,9 @@ if TYPE_CHECKING:
 
 KEY: Final = "_key"
 TO: Final = "_to"
-_AROUND: Final = ("_topic", "_partition", "_offset", "_timestamp", KEY, "_op", "_before")
+_LACKS: Final = ("_lacks", "_before_lacks")
+_AROUND: Final = ("_topic", "_partition", "_offset", "_timestamp", KEY, "_op", "_before", *_LACKS)
+_NAMES: Final = pa.list_(pa.string())
 
 
 def batch_of_changes(raws: Sequence[RawMessage], changes: DecodedChanges) -> pa.RecordBatch:
@@ -44,7 +49,9 @@ def batch_of_changes(raws: Sequence[RawMessage], changes: DecodedChanges) -> pa.
     before = pa.StructArray.from_arrays(
         changes.before.columns, fields=list(changes.before.schema), mask=pa.array(~changes.has_before)
     )
-    return _batch(raws, pa.RecordBatch.from_arrays(rows, schema=changes.after.schema), changes.op, before)
+    lacks = pc.if_else(has_after, changes.after_lacks, changes.before_lacks)
+    lists = [_lists(lacks), _lists(changes.before_lacks)]
+    return _batch(raws, pa.RecordBatch.from_arrays(rows, schema=changes.after.schema), changes.op, before, lists)
 
 
 def batch_of_records(
@@ -76,8 +83,19 @@ def _inferred(rows: Sequence[dict[str, object]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([row.get(name) for row in rows]) for name in names], names=names)
 
 
+def _lists(texts: pa.StringArray) -> ArrowArray:
+    """Read JSON lists of names (string[n]), "" for none."""
+    found = texts.dictionary_encode()
+    lists: ArrowArray = pa.array([json.loads(text or "[]") for text in found.dictionary.to_pylist()], _NAMES)
+    return lists.take(found.indices)
+
+
 def _batch(
-    raws: Sequence[RawMessage], values: pa.RecordBatch, ops: pa.StringArray, before: ArrowArray
+    raws: Sequence[RawMessage],
+    values: pa.RecordBatch,
+    ops: pa.StringArray,
+    before: ArrowArray,
+    lacks: Sequence[ArrowArray] = (),
 ) -> pa.RecordBatch:
     taken = sorted({*_AROUND, TO} & set(values.schema.names))
     if taken:
@@ -91,6 +109,7 @@ def _batch(
         pa.array([raw.key for raw in raws], pa.binary()),
         ops,
         before,
+        *(lacks or [pa.array([[]] * len(raws), _NAMES) for _ in _LACKS]),
     ]
     return pa.RecordBatch.from_arrays([*around, *values.columns], names=[*_AROUND, *values.schema.names])
 
