@@ -15,6 +15,7 @@ from penstock.core.transforms.hashes import Salt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.core.transforms.expressions import ExpressionColumn
     from penstock.core.transforms.transform import Transform
 
 TEXT = TextType(20, "utf8mb4")
@@ -69,3 +70,8 @@ def listed(changes: ChangedRows) -> list[Change]:
         (op, None if before < 0 else images[before], None if after < 0 else images[after])
         for op, before, after in places
     ]
+
+
+def no_spark(step: ExpressionColumn, schema: TableSchema, rows: pa.Table) -> tuple[TableSchema, pa.Table]:
+    """Evaluate no expression."""
+    raise AssertionError(step, schema, rows)

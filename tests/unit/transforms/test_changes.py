@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.transforms.rows import CUSTOMERS, SALT, Change, Row, changes_of, listed, table_of
+from tests.unit.transforms.rows import CUSTOMERS, SALT, Change, Row, changes_of, listed, no_spark, table_of
 
 from penstock.core.avro.envelope_decode import DecodedChanges
 from penstock.core.errors import TableStoppedError
@@ -86,10 +86,6 @@ def apply(changes: list[Change], key: str) -> list[Row]:
             assert after[key] not in rows
             rows[after[key]] = after
     return sorted(rows.values(), key=repr)
-
-
-def no_spark(step: ExpressionColumn, schema: TableSchema, rows: pa.Table) -> tuple[TableSchema, pa.Table]:
-    raise AssertionError(step, schema, rows)
 
 
 @given(histories(), CONDITIONS)

@@ -240,13 +240,6 @@ def test_a_condition_that_does_not_fit_the_table_stops_it(condition: str, said: 
     assert said in str(caught.value)
 
 
-def test_a_filter_refuses_rows_that_may_lack_columns() -> None:
-    partial = TableSchema(SCHEMA.table, SCHEMA.columns, ("id",), partial_rows=True)
-
-    with pytest.raises(TableStoppedError, match="row_images: full"):
-        Filter("n = 1").derive(partial)
-
-
 def test_filters_pickle() -> None:
     kept = Filter("n = 1 AND (t LIKE 'x%' OR NOT f > 1.5)")
 

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.core.transforms.transform import refuse
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from penstock.core.avro.envelope_decode import DecodedChanges
+    from penstock.core.errors import TableStoppedError
     from penstock.core.tables import TableSchema
 
-NOWHERE = -1
+NOWHERE: Final = -1
+_WHOLE_ROWS: Final = (
+    "let the log have whole rows (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL; MySQL and MariaDB: "
+    "binlog_row_image=FULL), leave this message to the dead letters (on_error: dead_letter of the spolt), and have "
+    "the table's rows read again behind it (penstock snapshot FILE TABLE)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,11 @@ def changed_rows(schema: TableSchema, changes: DecodedChanges) -> ChangedRows:
     ops = np.asarray(changes.op.to_pylist(), dtype="U1")
     origin = np.arange(len(ops), dtype=np.int64)
     return ChangedRows(schema, images, ops, before_at, after_at, origin, *_lacking(changes))
+
+
+def unknown_value(schema: TableSchema, column: str, need: str) -> TableStoppedError:
+    """Build the error that stops a table where a new row lacks a column, and `need` says who cannot do without."""
+    return refuse(schema, column, f"the log lacks its value in a row that was written, and {need}", _WHOLE_ROWS)
 
 
 def _lacking(changes: DecodedChanges) -> tuple[npt.NDArray[np.int64], tuple[frozenset[str], ...]]:

@@ -6,13 +6,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
-from penstock.core.changes import Op
-from penstock.core.transforms.changed_rows import NOWHERE
 from penstock.core.transforms.columns import RenameColumns
 from penstock.core.transforms.computed import with_computed
 from penstock.core.transforms.expressions import ExpressionColumn
+from penstock.core.transforms.filtered import filter_changes
 from penstock.core.transforms.filters import Filter
 from penstock.core.transforms.lookups import Lookup
 
@@ -55,35 +52,6 @@ def derive_schema(steps: Sequence[Step], schema: TableSchema) -> TableSchema:
     for step in steps:
         schema = step.derive(schema)
     return schema
-
-
-def filter_changes(wanted: Filter, changes: ChangedRows) -> ChangedRows:
-    """Return the changes of the table's wanted rows.
-
-    | row before | row after | an update becomes |
-    |---|---|---|
-    | wanted | wanted | itself |
-    | wanted | not | a delete of the row before |
-    | not | wanted | a create of the row after |
-    | not | not | nothing |
-
-    A create or a read goes on if its row is wanted, a delete if its row was.
-    """
-    schema = wanted.derive(changes.schema)
-    # One more, which is never wanted, for the image that is not there.
-    matches = np.append(wanted.matches(schema, changes.images), False)
-    had, has = matches[changes.before_at], matches[changes.after_at]
-    is_update = changes.ops == Op.UPDATE
-    ops = np.where(is_update & ~has, str(Op.DELETE), np.where(is_update & ~had, str(Op.CREATE), changes.ops))
-    kept = np.where(changes.ops == Op.DELETE, had, has | (is_update & had))
-    return replace(
-        changes,
-        schema=schema,
-        ops=ops[kept],
-        before_at=np.where(had, changes.before_at, NOWHERE)[kept],
-        after_at=np.where(has, changes.after_at, NOWHERE)[kept],
-        origin=changes.origin[kept],
-    )
 
 
 def _with_columns(changes: ChangedRows, step: Transform) -> ChangedRows:

@@ -9,26 +9,19 @@ anything else nobody knows the value, and nothing is made up.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.core.changes import Op
-from penstock.core.transforms.changed_rows import NOWHERE
-from penstock.core.transforms.transform import refuse
+from penstock.core.transforms.changed_rows import NOWHERE, unknown_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.core.tables import TableSchema
     from penstock.core.transforms.changed_rows import ChangedRows
-
-WHOLE_ROWS: Final = (
-    "let the log have whole rows (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL; MySQL and MariaDB: "
-    "binlog_row_image=FULL), leave this message to the dead letters (on_error: dead_letter of the spolt), and have "
-    "the table's rows read again behind it (penstock snapshot FILE TABLE)"
-)
 
 
 def with_computed(
@@ -67,5 +60,4 @@ def _require_known(changes: ChangedRows, reads: frozenset[str]) -> None:
     unknown = is_partly[after] & ~(is_wholly[after] & (changes.ops[there] == Op.UPDATE))
     if unknown.any():
         column = min(changes.patterns[after[unknown.argmax()]] & reads)
-        reason = "the log lacks its value in a row that was written, and a transform computes another column from it"
-        raise refuse(changes.schema, column, reason, WHOLE_ROWS)
+        raise unknown_value(changes.schema, column, "another column is computed from it")

@@ -18,9 +18,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, assert_never
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sqlglot import exp
 
 _PARTS_MAX: Final = 100
@@ -128,6 +130,22 @@ def parse_condition(text: str) -> Condition:
     except TokenError:
         _fail(text, "has a quote that nothing closes, or a character that begins nothing")
     return _Reader(text).condition(node)
+
+
+def names_in(condition: Condition) -> Iterator[str]:
+    """Yield the columns that a condition names, as it writes them."""
+    match condition:
+        case Both(left, right) | Either(left, right):
+            yield from names_in(left)
+            yield from names_in(right)
+        case Negation(part):
+            yield from names_in(part)
+        case Comparison(left, _, right):
+            yield from (operand.name for operand in (left, right) if isinstance(operand, Name))
+        case IsNull(name) | IsOneOf(name) | IsLike(name):
+            yield name.name
+        case _:
+            assert_never(condition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_type
-from penstock.core.transforms.conditions import Condition, parse_condition
+from penstock.core.transforms.conditions import Condition, names_in, parse_condition
 from penstock.core.transforms.matching import find_matches
-from penstock.core.transforms.transform import refuse
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,7 +23,7 @@ class Filter:
     """Rows for which `condition` holds, as `penstock.core.transforms.conditions` reads it, go on; others do not.
 
     Where it is unknown because of a NULL it does not hold, as in SQL's WHERE. Of
-    changes, `penstock.core.transforms.changes` makes those that are right.
+    changes, `penstock.core.transforms.filtered` makes those that are right.
     """
 
     condition: str
@@ -36,9 +35,6 @@ class Filter:
 
     def derive(self, schema: TableSchema) -> TableSchema:
         """See `Transform`."""
-        if schema.partial_rows:
-            reason = "its rows may lack columns, and a filter must see them"
-            raise refuse(schema, "", reason, "carry the source with `row_images: full`, or leave the filter out")
         self.matches(
             schema, pa.table([pa.array([], arrow_type(column.type)) for column in schema.columns], _names(schema))
         )
@@ -47,6 +43,11 @@ class Filter:
     def apply(self, schema: TableSchema, rows: pa.Table) -> tuple[TableSchema, pa.Table]:
         """See `Transform`."""
         return self.derive(schema), rows.filter(pa.array(self.matches(schema, rows)))
+
+    def reads(self, schema: TableSchema) -> frozenset[str]:
+        """The columns of `schema` that the condition asks for."""
+        names = {name.casefold() for name in names_in(self._parsed)}
+        return frozenset(column.name for column in schema.columns if column.name.casefold() in names)
 
     def matches(self, schema: TableSchema, rows: pa.Table) -> npt.NDArray[np.bool_]:
         """Return for each of n `rows` whether it goes on (bool[n])."""
