@@ -96,7 +96,10 @@ def test_applying_the_transformed_changes_gives_the_transformed_table_and_the_wa
 
 
 def _applied(case: Chain) -> dict[str, tuple[object, ...]]:
-    """What a reader of the output holds once every change of it is applied, each to the row that it speaks of."""
+    """What a reader of the output holds once every change of it is applied, each to the row that it speaks of.
+
+    A delete of a key alone may find none: it stands for a row that was read and is not wanted.
+    """
     topic, held = f"{case.name}.contacts", dict[str, tuple[object, ...]]()
     with closing(open_topic_log(case.spec)) as log, closing(open_subjects(case.spec)) as subjects:
         end = log.ends([(topic, 0)])[topic, 0]
@@ -104,7 +107,9 @@ def _applied(case: Chain) -> dict[str, tuple[object, ...]]:
             schema_id, content = split(raw.value or b"")
             value: dict[str, Any] = avro_records(subjects.value_schema(schema_id)).decode(content)
             before, after = value["before"], value["after"]
-            if before is not None:
+            if before is not None and not any(_rest(before)):
+                held.pop(before["customer"], None)
+            elif before is not None:
                 assert held.pop(before["customer"]) == _rest(before)
             if after is not None:
                 assert after["customer"] not in held

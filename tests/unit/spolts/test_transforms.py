@@ -14,6 +14,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import frame
 from penstock.core.errors import SpoltError
 from penstock.core.spolts.avro_records import avro_records
+from penstock.schematizer.statements.create_table import parse_create_table
 from penstock.spolts.testing import Harness, create, delete, read, send, update
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ def out(number: int, total: str, region: str | None = "north") -> dict[str, obje
     return {"customer": customer, "email": email, "phone": "**23", "total": Decimal(total), "region": region}
 
 
+def gone(number: int) -> dict[str, object]:
+    return {"customer": hashed(str(number)), "email": "", "phone": None, "total": None, "region": None}
+
+
 def hashed(text: str) -> str:
     return hmac.new(SALT.encode(), text.encode(), hashlib.sha256).hexdigest()
 
@@ -79,12 +84,13 @@ def test_changes_of_a_table_become_those_of_the_transformed_table(harness: Harne
     changes = [(each.value["op"], each.value["before"], each.value["after"]) for each in result.published]
     assert changes == [
         ("c", None, out(1, "250.00")),
+        ("d", gone(2), None),
         ("c", None, out(2, "150.00", None)),
         ("u", out(1, "250.00"), out(1, "300.00")),
         ("d", out(1, "300.00"), None),
         ("d", out(2, "150.00", None), None),
     ]
-    assert [each.key for each in result.published] == [{"customer": hashed(key)} for key in "12112"]
+    assert [each.key for each in result.published] == [{"customer": hashed(key)} for key in "122112"]
     source = result.published[0].value["source"]
     assert (source["connector"], source["table"], source["file"]) == ("mysql", "customers", "harness.000001")
     assert not result.letters
@@ -208,3 +214,52 @@ def test_what_cannot_be_known_stops_the_spolt_with_what_to_do(tmp_path: Path) ->
 
     assert "ALTER TABLE ... REPLICA IDENTITY FULL" in caught.value.hint
     assert "run again" in caught.value.hint
+
+
+ITEMS = "CREATE TABLE shop.docs (id INT PRIMARY KEY, owner INT, name VARCHAR(20) NOT NULL)"
+
+
+def test_a_row_that_is_read_again_and_no_longer_wanted_goes_and_is_not_shown(tmp_path: Path) -> None:
+    harness = docs_through(tmp_path, "{filter: owner IS NOT NULL}, {filter: name <> ''}, {mask: {columns: name}}")
+    harness = replace(harness, tables={"shop.docs": parse_create_table(ITEMS)})
+
+    result = harness.run(
+        [
+            create("shop.docs", {"id": 1, "owner": 7, "name": "secret"}),
+            read("shop.docs", {"id": 1, "owner": None, "name": "secret"}),
+            read("shop.docs", {"id": 1, "owner": 8, "name": "secret"}),
+        ]
+    )
+
+    assert [(value["op"], value["before"], value["after"]) for value in result.values("texts")] == [
+        ("c", None, {"id": 1, "owner": 7, "name": "****"}),
+        ("d", {"id": 1, "owner": None, "name": ""}, None),
+        ("r", None, {"id": 1, "owner": 8, "name": "****"}),
+    ]
+
+
+def test_a_delete_of_a_key_alone_goes_through_filters(tmp_path: Path) -> None:
+    harness = docs_through(tmp_path, "{filter: owner > 3 AND name <> ''}, {rename: {id: number}}")
+    harness = replace(harness, tables={"shop.docs": parse_create_table(ITEMS)})
+
+    result = harness.run([delete("shop.docs", {"id": 1, "name": ""}), delete("shop.docs", {"id": 2, "name": "x"})])
+
+    assert [(each.key, each.value["before"]) for each in result.published] == [
+        ({"number": 1}, {"number": 1, "owner": None, "name": ""})
+    ]
+
+
+def test_a_row_that_is_read_and_not_wanted_lacks_all_but_its_key_where_rows_may(tmp_path: Path) -> None:
+    harness = docs_through(tmp_path, "{filter: title = 'a'}")
+
+    result = harness.run(
+        [
+            read("shop.docs", {"id": 1, "title": "b", "body": "c"}),
+            delete("shop.docs", {"id": 1}, lacks=["title", "body"]),
+        ]
+    )
+
+    gone = {"id": 1, "title": None, "body": None}
+    assert [(value["op"], value["before"], value["before_lacks"]) for value in result.values("texts")] == [
+        ("d", gone, '["title", "body"]')
+    ] * 2

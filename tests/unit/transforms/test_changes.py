@@ -54,14 +54,17 @@ VALUES = st.fixed_dictionaries(
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Change]:
-    """Changes as a source logs them: a key that changes is a delete of the old and a create of the new one."""
+    """Changes as a source logs them: a key that changes is a delete of the old and a create of the new one.
+
+    Rows that are there are read again, and then are as nobody had logged.
+    """
     rows: dict[object, Row] = {}
     changes: list[Change] = []
     for key, other in draw(st.lists(st.tuples(st.integers(1, 4), st.none() | st.integers(1, 4)), max_size=12)):
         before = rows.pop(key, None)
         after: Row = {"id": key, **draw(VALUES)}
-        if before is None:
-            changes.append((draw(st.sampled_from("cr")), None, after))
+        if before is None or draw(st.integers(0, 4)) == 0:
+            changes.append(("r" if before else draw(st.sampled_from("cr")), None, after))
         elif other is None or other == key:
             after = {**after, **({"email": before["email"]} if other == key else {})}
             changes.append(("u", before, after))
@@ -76,14 +79,19 @@ def histories(draw: st.DrawFn) -> list[Change]:
 
 
 def apply(changes: list[Change], key: str) -> list[Row]:
-    """Apply changes to a table as a strict target: each must find the rows that it speaks of, and no other."""
+    """Apply changes to a table as a strict target: each must find the rows that it speaks of, and no other.
+
+    But for a read, which takes the place of what is there, and a delete of a key alone, which may find nothing.
+    """
     rows: dict[object, Row] = {}
     for op, before, after in changes:
         assert (before is not None, after is not None) == {"u": (True, True), "d": (True, False)}.get(op, (False, True))
-        if before is not None:
+        if before is not None and before.keys() == {key}:
+            rows.pop(before[key], None)
+        elif before is not None:
             assert rows.pop(before[key]) == before
         if after is not None:
-            assert after[key] not in rows
+            assert op == "r" or after[key] not in rows
             rows[after[key]] = after
     return sorted(rows.values(), key=repr)
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.arrow_types import arrow_schema, arrow_type
+from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import TableStoppedError
+from penstock.core.key_alone import blank
 from penstock.core.mysql.types.key_literals import key_values
 from penstock.core.mysql.types.text_values import parse_values
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.mysql.types.text_rows import PrintedRows
-    from penstock.core.tables import Column, TableSchema
+    from penstock.core.tables import TableSchema
 
 
 def read_batch(schema: TableSchema, fetched: PrintedRows, position: str) -> RowBatch:
@@ -49,22 +49,9 @@ def deleted_batch(schema: TableSchema, asked: Sequence[tuple[object, ...]], foun
     if not len(gone):
         return None
     keys = {name: array.take(gone) for name, array in zip(schema.key, arrays, strict=True)}
-    others = {column.name: _nothing(column, len(gone)) for column in schema.image_columns if column.name not in keys}
+    others = {column.name: blank(column, len(gone)) for column in schema.image_columns if column.name not in keys}
     lacks = tuple(others) if schema.partial_rows else ()
     return _batch(schema, Op.DELETE, [{**keys, **others}[column.name] for column in schema.columns], lacks)
-
-
-def _nothing(column: Column, count: int) -> pa.Array[Any]:
-    type_ = arrow_type(column.type)
-    if column.nullable:
-        return pa.array([None] * count, type_)
-    if pa.types.is_string(type_) or pa.types.is_binary(type_):
-        return pa.array([b""] * count, pa.binary()).cast(type_)
-    if pa.types.is_decimal(type_):
-        # A whole number is taken for one of 19 digits, which not every DECIMAL holds.
-        return pa.array([Decimal(0)] * count, type_)
-    zeros = pa.array([0] * count, pa.int32() if pa.types.is_date32(type_) else pa.int64())
-    return zeros.cast(type_)
 
 
 def _batch(schema: TableSchema, op: Op, arrays: Sequence[pa.Array[Any]], lacks: tuple[str, ...] = ()) -> RowBatch:

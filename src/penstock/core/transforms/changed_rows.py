@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from penstock.core.changes import Op
+from penstock.core.key_alone import blank, find_key_alone
 from penstock.core.transforms.transform import refuse
 
 if TYPE_CHECKING:
@@ -85,7 +88,30 @@ def changed_rows(schema: TableSchema, changes: DecodedChanges) -> ChangedRows:
     after_at = np.where(changes.has_after, np.cumsum(changes.has_after) - 1 + before.num_rows, NOWHERE)
     ops = np.asarray(changes.op.to_pylist(), dtype="U1")
     origin = np.arange(len(ops), dtype=np.int64)
-    return ChangedRows(schema, images, ops, before_at, after_at, origin, *_lacking(changes))
+    lacks, patterns = _lacking(changes)
+    if not schema.partial_rows:
+        # What a table says cannot lack columns, a delete of a key that was not there lacks all the same.
+        is_key_alone = find_key_alone(schema, changes.before) & (ops == Op.DELETE)
+        lacks[before_at[is_key_alone]] = len(patterns)
+        patterns = (*patterns, all_but_key(schema))
+    return ChangedRows(schema, images, ops, before_at, after_at, origin, lacks, patterns)
+
+
+def with_blanks(changes: ChangedRows) -> ChangedRows:
+    """Return `changes` as they are published: rows of a table that cannot say what they lack have blanks there."""
+    if changes.schema.partial_rows or not any(changes.patterns):
+        return changes
+    columns = [
+        pc.if_else(pa.array(changes.images_without([column.name])), blank(column, 1)[0], values)
+        for column, values in zip(changes.schema.columns, changes.images.columns, strict=True)
+    ]
+    images = pa.Table.from_arrays(columns, schema=changes.images.schema)
+    return replace(changes, images=images, patterns=(frozenset(),) * len(changes.patterns))
+
+
+def all_but_key(schema: TableSchema) -> frozenset[str]:
+    """The columns that a row lacks of which only the key is known."""
+    return frozenset(column.name for column in schema.columns) - frozenset(schema.key)
 
 
 def unknown_value(schema: TableSchema, column: str, need: str) -> TableStoppedError:
@@ -102,7 +128,7 @@ def _lacking(changes: DecodedChanges) -> tuple[npt.NDArray[np.int64], tuple[froz
         ]
     ).dictionary_encode()
     patterns = (frozenset(json.loads(text) if text else ()) for text in found.dictionary.to_pylist())
-    return np.asarray(found.indices, dtype=np.int64), tuple(patterns)
+    return np.array(found.indices, dtype=np.int64), tuple(patterns)
 
 
 def _take(images: pa.Table, at: npt.NDArray[np.int64]) -> pa.Table:

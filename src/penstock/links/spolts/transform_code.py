@@ -15,7 +15,7 @@ from penstock.core.avro.wire import FRAME_BYTES
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import PenstockError
 from penstock.core.spolts.avro_records import avro_records
-from penstock.core.transforms.changed_rows import ChangedRows, changed_rows
+from penstock.core.transforms.changed_rows import ChangedRows, changed_rows, with_blanks
 from penstock.core.transforms.changes import transform_changes
 from penstock.links.spolts.encode import Encoded
 
@@ -77,7 +77,7 @@ class TransformCode:
         table, text = table_schema(schema[1]), schema[1]
         changes = decode_changes(table, text, pa.array([raw.value for raw in raws], pa.binary()))
         first = avro_records(text).decode((raws[0].value or b"")[FRAME_BYTES:])
-        rows = self._transforms(changed_rows(table, changes))
+        rows = with_blanks(self._transforms(changed_rows(table, changes)))
         return self._encode(rows, changes, first["source"]["connector"]) if len(rows) else []
 
     def _encode(self, rows: ChangedRows, changes: DecodedChanges, connector: str) -> list[Encoded]:
