@@ -45,6 +45,8 @@ def _transforms(where: Location, spolt: Mapping[str, object]) -> Iterator[Found]
     if not spolt.get("transforms"):
         if "function" not in spolt:
             yield where, "missing key function, or transforms"
+        if "on_emptied" in spolt:
+            yield (*where, "on_emptied"), "is for transforms: code of your own gets no such events, leave it out"
         return
     for key in ("function", "options", "path"):
         if key in spolt:

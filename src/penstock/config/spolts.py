@@ -101,7 +101,8 @@ class SpoltSpec(Spec):
     for below `path` first (the file's own directory). `options` are given to it as
     keywords. `on_error` says what becomes of a message that the code fails on: the
     spolt stops, or the message goes to its dead letters. A call of the code that takes
-    longer than `timeout_seconds` has failed.
+    longer than `timeout_seconds` has failed. `on_emptied` says what becomes of transforms
+    where a table that they have read is emptied, ends or begins anew.
     """
 
     name: Name
@@ -116,6 +117,7 @@ class SpoltSpec(Spec):
         tuple[Annotated[OutputSpec, BeforeValidator(_as_topic)], ...], BeforeValidator(_as_list), Field(min_length=1)
     ] = Field(alias="to")
     on_error: Literal["stop", "dead_letter"] = "stop"
+    on_emptied: Literal["stop", "pass"] = "stop"
     timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = 60.0
 
     @property

@@ -116,6 +116,7 @@ def test_a_spolt_in_full_and_one_in_short(directory: Path) -> None:
         ('{name: shopdb, function: "clean:same", from: a, to: b}', 'a source is called "shopdb" too'),
         ('{name: shopdb-to-warehouse, function: "clean:same", from: a, to: b}', "a link is called"),
         ('{name: s, function: "clean:same", from: a, to: b, on_error: skip}', "should be 'stop' or 'dead_letter'"),
+        ('{name: s, function: "clean:same", from: a, to: b, on_emptied: pass}', "is for transforms"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(directory: Path, spolt: str, told: str) -> None:

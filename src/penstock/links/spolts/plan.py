@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.schema_changes import read_schema_change
 from penstock.core.topic_fingerprints import require_id, require_place
+from penstock.links.spolts.emptied import EmptiedTables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +29,10 @@ _RANGE_OFFSETS_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class InputRange:
-    """Offsets `[start, end)` of one topic partition. `topic_id` says which topic of that name it is."""
+    """Offsets `[start, end)` of one topic partition. `topic_id` says which topic of that name it is.
+
+    When it was planned, the schema-change events before the offset `told` were known.
+    """
 
     topic: str
     partition: int
@@ -36,6 +40,7 @@ class InputRange:
     end: int
     topic_id: str
     input: InputSpec
+    told: int = -1
 
 
 class SpoltPlanner:
@@ -47,15 +52,19 @@ class SpoltPlanner:
         self._tables = [(each, each.tables(sources)) for each in spolt.inputs]
         self._schemas_topic = schemas_topic
         self._announced: dict[str, SchemaChange] = {}
+        self._emptied = EmptiedTables(spolt)
         self._read_to = 0
 
     def plan(self, log: TopicLog, messages: MessageLog, record: SpoltRecord) -> Sequence[InputRange]:
         """Plan what lies between `record` and now; nothing if nothing does.
 
-        Raises PositionError for a topic that is gone, was made anew or cut short.
+        Raises PositionError for a topic that is gone, was made anew or cut short, and
+        SpoltError where transforms have read a table that was emptied, as the file says.
         """
         self._read_schema_changes(log)
         inputs = self._topics()
+        read = (self._announced[topic] for topic, _ in record.places if topic in self._announced and topic in inputs)
+        self._emptied.judge(record.told, {(each.source, str(each.table)) for each in read})
         shapes = messages.shapes(sorted({*inputs, *record.ids}))
         for topic, before in record.ids.items():
             if topic in shapes:
@@ -74,7 +83,8 @@ class SpoltPlanner:
                     start, end = record.places.get(place, begins.get(place, 0)), ends.get(place, 0)
                     if start < end:
                         stop = min(end, start + _RANGE_OFFSETS_MAX)
-                        ranges.append(InputRange(topic, partition, start, stop, shapes[topic][0], given))
+                        topic_id = shapes[topic][0]
+                        ranges.append(InputRange(topic, partition, start, stop, topic_id, given, self._read_to))
         return ranges
 
     def input_topics(self, log: TopicLog) -> Mapping[str, InputSpec]:
@@ -108,6 +118,7 @@ class SpoltPlanner:
         for messages in log.read(self._schemas_topic, 0, self._read_to, end):
             for offset, value in messages:
                 schema_change = read_schema_change(self._schemas_topic, offset, value)
+                self._emptied.see(offset, schema_change)
                 known = self._announced.get(schema_change.topic)
                 # What it took over from was said when it began; later events of the same topic repeat it or not.
                 if known is None or schema_change.follows:

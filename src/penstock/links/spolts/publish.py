@@ -54,7 +54,8 @@ class SpoltPublisher:
             rows[part.range.topic] = (count + part.count, max(newest_ms, part.newest_ms))
         messages = [each for part in done for each in part.messages]
         letters = [letter for part in done for letter in part.letters]
-        record = SpoltRecord(places, ids, self._epoch, self._record.letters + len(letters))
+        told = max([self._record.told, *(part.range.told for part in done)])
+        record = SpoltRecord(places, ids, self._epoch, self._record.letters + len(letters), told)
         self._publisher.publish([*messages, *letter_messages(self._letters_topic, letters)], record.to_mapping)
         # The next plan is made from the record as readers see it.
         self._publisher.settle()

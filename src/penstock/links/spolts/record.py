@@ -16,13 +16,15 @@ class SpoltRecord:
     `places` has, for every (topic, partition) that was read, the first offset that
     was not; `ids` what tells each topic from others of its name (KIP-516). `epoch`
     is the number of the instance that wrote it. `letters` counts the dead letters
-    so far.
+    so far. `told` is the first offset of the schemas topic whose schema-change event
+    was not known when that was planned; -1 where nobody wrote it down.
     """
 
     places: Mapping[tuple[str, int], int] = field(default_factory=dict)
     ids: Mapping[str, str] = field(default_factory=dict)
     epoch: int = 0
     letters: int = 0
+    told: int = -1
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -31,6 +33,7 @@ class SpoltRecord:
             "ids": dict(self.ids),
             "epoch": self.epoch,
             "letters": self.letters,
+            "told": self.told,
         }
 
     @classmethod
@@ -45,6 +48,7 @@ class SpoltRecord:
             ids={str(topic): str(topic_id) for topic, topic_id in ids.items()},
             epoch=int(str(record["epoch"])),
             letters=int(str(record["letters"])),
+            told=int(str(record.get("told", -1))),
         )
 
 
