@@ -58,7 +58,10 @@ class TopicRule:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """A topic as it is. `has_keys` says whether all of its messages have one; `rule` is what is wanted of it."""
+    """A topic as it is. `has_keys` says whether all of its messages have one; `rule` is what is wanted of it.
+
+    `may_lack_columns`: rows there may have values that an older message of their key alone has.
+    """
 
     name: str
     partitions: int
@@ -66,6 +69,7 @@ class TopicFacts:
     settings: Mapping[str, str]
     has_keys: bool
     rule: TopicRule
+    may_lack_columns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +207,16 @@ def _cleanup(facts: TopicFacts, found: str, wanted: str) -> _Refusal | None:
             "a compacted topic takes no message without a key, and here are such: of a table without, or of a spolt"
         )
         return _Refusal(reason, "leave the topic to another rule, which stands before this one")
+    if "compact" in _parts(wanted) - _parts(found) and facts.may_lack_columns:
+        reason = (
+            "a row there may lack columns that an update did not touch, and compaction would delete the message that "
+            "has them"
+        )
+        hint = (
+            "leave the topic to another rule, which stands before this one; or, if the table had REPLICA IDENTITY "
+            f"FULL (binlog_row_image=FULL) from its first message on, type: {_alter(facts.name, CLEANUP, wanted)}"
+        )
+        return _Refusal(reason, hint)
     if "delete" in _parts(wanted) and "delete" not in _parts(found):
         reason = "messages that compaction has kept would be deleted once they are old"
         return _Refusal(reason, f"write cleanup: compact into the rule; or type: {_alter(facts.name, CLEANUP, wanted)}")

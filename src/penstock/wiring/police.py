@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -13,16 +13,20 @@ import structlog
 from penstock.adapters.kafka.topic_policy import TopicKeeper
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, fingerprint_topic, position_topic
 from penstock.config.places import state_file
+from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.topic_policy import PolicyLook, PolicyReport, TopicFacts, TopicRule, find_drift, rule_of
-from penstock.wiring.open import kafka_cluster, open_history, open_topic_log, topic_rules
+from penstock.wiring.open import kafka_cluster, open_history, open_subjects, open_topic_log, topic_rules
 from penstock.wiring.schemas_topic import read_schemas_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.config.specs import PipelineSpec
+    from penstock.config.spolts import SpoltSpec
+    from penstock.core.schema_changes import SchemaChange
     from penstock.core.topic_policy import PolicyFinding
+    from penstock.ports.subjects import Subjects
 
 _log = structlog.get_logger()
 
@@ -33,23 +37,29 @@ _KEPT = TopicRule("*", cleanup="delete", retention_ms=-1, retention_bytes=-1)
 def police_topics(spec: PipelineSpec, *, apply: bool) -> PolicyReport:
     """Hold each topic that the pipeline writes against its rule, and set what may be set where `apply` says so.
 
-    Raises UsageError where the file has no rules, UnavailableError while the brokers are away.
+    Raises UsageError where the file has no rules, UnavailableError while the brokers or the registry are away.
     """
     if spec.police is None:
         message = f"the file of pipeline {spec.pipeline} does not say how its topics are to be kept"
         raise UsageError(message, 'add it: police: {rules: [{topics: "*", retention: 7d}]}')
     keeper = TopicKeeper(kafka_cluster(spec))
-    written = _written_topics(spec)
+    with closing(open_topic_log(spec)) as log:
+        written = written_topics(spec, [told for _, told in read_schemas_topic(spec, log)])
     rules = {topic: rule_of(topic, topic_rules(spec)) for topic in written}
     own = {topic: _own_rule(spec, topic) for topic in keeper.names(f"penstock.{spec.pipeline}.")}
     kept = keeper.read({*written, *own})
     findings: list[PolicyFinding] = []
-    for topic, found in kept.items():
-        rule = own.get(topic) or rules.get(topic)
-        if rule is not None:
-            has_keys = written.get(topic, True)
-            facts = TopicFacts(topic, found.partitions, found.replication, found.settings, has_keys, rule)
-            findings += _corrected(keeper, list(find_drift(facts)), apply=apply)
+    with closing(open_subjects(spec)) as subjects:
+        for topic, found in kept.items():
+            rule = own.get(topic) or rules.get(topic)
+            if rule is not None:
+                what = written.get(topic, WrittenTopic(has_keys=True))
+                # Whoever compacts nothing need not wait for the registry.
+                lacks = "compact" in (rule.cleanup or "") and what.may_lack_columns(subjects)
+                facts = TopicFacts(
+                    topic, found.partitions, found.replication, found.settings, what.has_keys, rule, lacks
+                )
+                findings += _corrected(keeper, list(find_drift(facts)), apply=apply)
     without = tuple(topic for topic in kept if topic in rules and rules[topic] is None)
     report = PolicyReport(len(kept), without, tuple(findings))
     _remember(spec, report)
@@ -85,13 +95,50 @@ def _corrected(keeper: TopicKeeper, findings: Sequence[PolicyFinding], *, apply:
     yield from (each for each in findings if each.outcome != "drift")
 
 
-def _written_topics(spec: PipelineSpec) -> Mapping[str, bool]:
-    """The topics that sources, joins and spolts write, and whether each message there has a key."""
-    found = {output.topic: bool(output.key) for spolt in spec.spolts for output in spolt.outputs}
-    with closing(open_topic_log(spec)) as log:
-        for _, told in read_schemas_topic(spec, log):
-            found[told.topic] = told.key_schema_id is not None
+@dataclass(frozen=True, slots=True)
+class WrittenTopic:
+    """Whether each message of a topic has a key, and the ids of the schemas of the tables whose rows are there."""
+
+    has_keys: bool
+    schema_ids: frozenset[int] = frozenset()
+
+    def may_lack_columns(self, subjects: Subjects) -> bool:
+        """Whether rows there may lack columns, as `subjects` has the schemas. UnavailableError if it is away."""
+        return any(map(_is_partial, map(subjects.value_schema, sorted(self.schema_ids))))
+
+
+def written_topics(spec: PipelineSpec, told: Sequence[SchemaChange]) -> Mapping[str, WrittenTopic]:
+    """The topics that sources, joins and spolts write, where captures and joins have `told` of these tables."""
+    found = {out.topic: WrittenTopic(bool(out.key)) for spolt in spec.spolts for out in spolt.outputs}
+    found |= {spolt.topics[0]: _transformed(spec, spolt, told) for spolt in spec.spolts if spolt.transforms}
+    for topic in {each.topic for each in told}:
+        found[topic] = _of_tables([each for each in told if each.topic == topic])
     return found
+
+
+def _transformed(spec: PipelineSpec, spolt: SpoltSpec, told: Sequence[SchemaChange]) -> WrittenTopic:
+    """Transforms write the keys of their tables, and lack what these lack; of other topics nothing is known here."""
+    tables = [each.tables([source.name for source in spec.sources]) for each in spolt.inputs]
+    if None in tables:
+        return WrittenTopic(has_keys=False)
+    read = [
+        event for event in told for each in tables if each and each[0] == event.source and each[1].matches(event.table)
+    ]
+    return _of_tables(read)
+
+
+def _of_tables(told: Sequence[SchemaChange]) -> WrittenTopic:
+    has_keys = bool(told) and all(each.key_schema_id is not None for each in told)
+    return WrittenTopic(has_keys, frozenset(each.value_schema_id for each in told))
+
+
+def _is_partial(value_schema: str) -> bool:
+    try:
+        schema = table_schema(value_schema)
+    except PenstockError:
+        return False
+    # No row lacks its key, and some tables have no other column.
+    return schema.partial_rows and len(schema.columns) > len(schema.key)
 
 
 def _own_rule(spec: PipelineSpec, topic: str) -> TopicRule:

@@ -56,6 +56,19 @@ def test_a_topic_is_compacted_only_where_its_messages_have_keys() -> None:
     assert outcomes(rule, has_keys=False) == {CLEANUP: "refused", COMPACTION_LAG_MS: "drift"}
 
 
+def test_a_topic_whose_rows_may_lack_columns_is_not_compacted_and_one_that_is_stays_so() -> None:
+    rule = TopicRule("*", cleanup="compact")
+    facts = TopicFacts("shop.t", 4, 2, _SETTINGS, has_keys=True, rule=rule, may_lack_columns=True)
+
+    (found,) = find_drift(facts)
+
+    assert (found.what, found.outcome) == (CLEANUP, "refused")
+    assert "may lack columns" in found.reason
+    assert "REPLICA IDENTITY FULL" in found.hint
+    assert "kafka-configs.sh --alter" in found.hint
+    assert not list(find_drift(replace(facts, settings={**_SETTINGS, CLEANUP: "compact"})))
+
+
 def test_a_compacted_topic_is_not_made_to_forget_old_rows() -> None:
     for wanted in ("delete", "compact,delete"):
         assert outcomes(TopicRule("*", cleanup=wanted), cleanup_policy="compact") == {CLEANUP: "refused"}
