@@ -8,6 +8,7 @@ nothing but the rows of a chunk that is read is held in memory.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
@@ -120,6 +121,7 @@ class Refresher:
     def _look(self, boundary: Position) -> None:
         """See what is asked for, and bring what the state database says of us up to what is committed."""
         try:
+            self._known.tell_fates(self._list)
             found = {s.id: s for s in self._list.all(self._capture.parts.table_catalog.source, is_open=True)}
             self._known.paused = paused_tables(found.values())
             asked = ask_for_rereads(self._capture, self._list, found.values(), boundary)
@@ -165,8 +167,8 @@ class Refresher:
     def _reconcile(self, id_: str, progress: SnapshotProgress, known: Snapshot | None, boundary: Position) -> None:
         if progress.is_done:
             if known is not None:
-                self._tell(replace(known, status=Status.DONE, rows=progress.rows, error="", hint=""))
-            # The next record leaves it out.
+                self._list.tell(replace(known, status=Status.DONE, rows=progress.rows, error="", hint=""))
+            # The next record leaves it out. Before it was told it would begin again.
             del self._capture.snapshots[id_]
         elif known is None:
             reason = "the state database knows nothing of its snapshot any more"
@@ -384,8 +386,10 @@ class Refresher:
         if snapshot.options.method is Method.BLACKHOLE:
             self._start(partial(self._reader.sweep, snapshot.id.__eq__))
         said, hint = (CANCELLED if snapshot.options.link else "", "") if error is None else (error.message, error.hint)
-        self._tell(replace(snapshot, status=status, error=said, hint=hint))
+        self._known.fates[snapshot.id] = replace(snapshot, status=status, error=said, hint=hint)
         self._look_at = 0.0
+        with suppress(UnavailableError):
+            self._known.tell_fates(self._list)
 
     def _tell(self, snapshot: Snapshot) -> None:
         """Write down how a snapshot is; if the state database is away, the next look does."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.core.positions import Position
     from penstock.core.snapshots import SnapshotProgress, Window
     from penstock.core.tables import TableId, TableSchema
-    from penstock.ports.snapshots import Chunk, Definition, Snapshot
+    from penstock.ports.snapshots import Chunk, Definition, Snapshot, SnapshotList
 
 What: TypeAlias = "Chunk | Definition"
 _Answer = TypeVar("_Answer")
@@ -102,6 +102,7 @@ class Known:
     at once, and `chunks_max` chunks of each. `failures` are how many tries failed one after
     the other, and when the last of them did. `waiting` are the tables of snapshots of which
     no chunk could be read when it was tried last, for something else has to come first.
+    `fates` are snapshots that have ended early, and that the state database could not be told of yet.
     """
 
     tables_max: int
@@ -115,6 +116,13 @@ class Known:
     running_times: dict[str, RunningTime] = field(default_factory=dict)
     paused: frozenset[str] = frozenset()
     waiting: dict[str, str] = field(default_factory=dict)
+    fates: dict[str, Snapshot] = field(default_factory=dict)
+
+    def tell_fates(self, snapshots: SnapshotList) -> None:
+        """Write down how snapshots ended: one that the list takes for open would begin again. Raises as `tell` does."""
+        for id_, fate in list(self.fates.items()):
+            snapshots.tell(fate)
+            del self.fates[id_]
 
     def others(self, id_: str, me: object) -> int:
         """How many others are at a snapshot."""
