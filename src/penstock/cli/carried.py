@@ -12,6 +12,7 @@ from penstock.core.snapshots import Wanted
 from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.pipeline_status import has_state, known_links
 from penstock.wiring.snapshots import read_snapshots
+from penstock.wiring.table_sources import sources_to_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,9 +75,12 @@ class Carried:
         except PenstockError as error:
             say_note(f"which snapshots are not finished could not be asked: {error.message}")
             return
+        sources = sources_to_name(self._spec, [(each.source, each.table) for each in listed])
         for each in listed:
             if each.wanted is Wanted.RUN and not each.status.has_ended:
-                say_note(f"the snapshot of {each.table} goes on at the next run{each.error and f': {each.error}'}")
+                source = sources.get((each.source, each.table), "")
+                table = f"{each.table}{source and f' of {source}'}"
+                say_note(f"the snapshot of {table} goes on at the next run{each.error and f': {each.error}'}")
 
 
 def _tables(spec: PipelineSpec) -> Sequence[TableProgress]:

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-Tables = Annotated[list[str] | None, typer.Argument(metavar="TABLE...", help="Tables of a source, as schema.name.")]
+
+@dataclass(frozen=True)
+class Which:
+    """Whose rows."""
+
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="TABLE...", help="Tables of a source, as schema.name.")
+    ] = None
+    source: Annotated[
+        str, typer.Option("--source", metavar="SOURCE", help="Their source, where several have tables of these names.")
+    ] = ""
 
 
 @dataclass(frozen=True)
@@ -81,8 +91,8 @@ class Action:
 @grouped
 def snapshot(
     file: ConfigFile,
-    tables: Tables = None,
     *,
+    which: Which,
     rows: Rows,
     locks: Locks,
     action: Action,
@@ -100,16 +110,16 @@ def snapshot(
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.wiring.snapshots import read_snapshots  # noqa: PLC0415
 
-    _require_one_meaning(tables, rows, locks, action)
-    spec, named = load(file), list(dict.fromkeys(tables or ()))
+    _require_one_meaning(which.tables, rows, locks, action)
+    spec, named = load(file), list(dict.fromkeys(which.tables or ()))
     match action.names:
         case ["status"]:
-            found = read_snapshots(spec, named)
+            found = read_snapshots(spec, named, which.source)
         case [what]:
-            found = change_snapshots(spec, named, what)
+            found = change_snapshots(spec, named, what, which.source)
         case _:
-            found = request_snapshots(spec, named, _options(rows, locks), rows.keys)
-    _show(found, file, as_json=as_json)
+            found = request_snapshots(spec, named, _options(rows, locks), rows.keys, which.source)
+    _show(spec, found, file, as_json=as_json)
     if not as_json:
         _say_who_does_it(spec, found, file)
 
@@ -151,18 +161,22 @@ def _options(rows: Rows, locks: Locks) -> SnapshotOptions:
     )
 
 
-def _show(found: Sequence[Snapshot], file: Path, *, as_json: bool) -> None:
+def _show(spec: PipelineSpec, found: Sequence[Snapshot], file: Path, *, as_json: bool) -> None:
     from penstock.cli.console import open_console  # noqa: PLC0415 - see `snapshot`
     from penstock.cli.snapshot_words import describe_snapshot, snapshot_line  # noqa: PLC0415
     from penstock.core.commands import name_file  # noqa: PLC0415
+    from penstock.wiring.table_sources import sources_to_name  # noqa: PLC0415
 
     if as_json:
         typer.echo(json.dumps({"snapshots": [describe_snapshot(each) for each in found]}, indent=2))
         return
     lines = [] if found else [f"no table had a snapshot yet; to take one: penstock snapshot {file} TABLE"]
+    sources = sources_to_name(spec, [(each.source, each.table) for each in found])
     for each in found:
-        lines.append(snapshot_line(each))
-        lines += [f"  {each.error}", f"  what to do: {each.hint}"] if each.error else []
+        source = sources.get((each.source, each.table), "")
+        lines.append(snapshot_line(each, source))
+        hint = name_file(each.hint, str(file), each.table, source)
+        lines += [f"  {each.error}", f"  what to do: {hint}"] if each.error else []
     for line in lines:
         open_console().print(name_file(line, str(file)), markup=False, highlight=False, soft_wrap=True)
 

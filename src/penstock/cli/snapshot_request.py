@@ -22,7 +22,7 @@ _WANTED = {"pause": Wanted.PAUSE, "resume": Wanted.RUN, "cancel": Wanted.CANCEL}
 
 
 def request_snapshots(
-    spec: PipelineSpec, tables: Sequence[str], typed: SnapshotOptions, keys_file: Path | None
+    spec: PipelineSpec, tables: Sequence[str], typed: SnapshotOptions, keys_file: Path | None, source_name: str = ""
 ) -> Sequence[Snapshot]:
     """Ask for snapshots with the options `typed`, of the keys in `keys_file` if there is one."""
     is_part = bool(typed.where) or keys_file is not None
@@ -48,12 +48,12 @@ def request_snapshots(
         message = "--link says whose target --full-refresh empties; other ways concern all targets"
         raise UsageError(message, "give --full-refresh with it, without --full-lock; or leave --link out")
     keys = () if keys_file is None else _read_keys(keys_file)
-    return ask_for_snapshots(spec, tables, replace(typed, keys=keys))
+    return ask_for_snapshots(spec, tables, replace(typed, keys=keys), source_name)
 
 
-def change_snapshots(spec: PipelineSpec, tables: Sequence[str], what: str) -> Sequence[Snapshot]:
+def change_snapshots(spec: PipelineSpec, tables: Sequence[str], what: str, source_name: str = "") -> Sequence[Snapshot]:
     """Pause, resume or cancel the snapshots of `tables`."""
-    return want_snapshots(spec, tables, _WANTED[what])
+    return want_snapshots(spec, tables, _WANTED[what], source_name)
 
 
 def _read_keys(file: Path) -> tuple[str, ...]:

@@ -40,10 +40,11 @@ def describe_snapshot(snapshot: Snapshot) -> dict[str, object]:
     }
 
 
-def snapshot_line(snapshot: Snapshot) -> str:
-    """One snapshot in a line."""
+def snapshot_line(snapshot: Snapshot, source: str = "") -> str:
+    """One snapshot in a line, which names the `source` if it is given."""
     of_about = f" of about {snapshot.rows_expected:,}" if snapshot.rows_expected and not snapshot.options.where else ""
     left = seconds_left(snapshot)
     ahead = "" if left is None else f", {format_seconds(left)} left"
     whose = f" for {snapshot.options.link}" if snapshot.options.link else ""
-    return f"{snapshot.table}{whose}: {state_word(snapshot)}, {snapshot.rows:,}{of_about} rows{ahead}"
+    named = f"{snapshot.table} of {source}" if source else snapshot.table
+    return f"{named}{whose}: {state_word(snapshot)}, {snapshot.rows:,}{of_about} rows{ahead}"

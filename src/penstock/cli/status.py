@@ -201,7 +201,7 @@ def _print_problems(console: Console, status: PipelineStatus, problems: Sequence
             console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for (name, table_name), count in status.skipped.items():
         note = f"{name}, {table_name}: {count:,} change(s) were skipped"
-        hint = f"penstock table FILE {table_name}"
+        hint = f"penstock table FILE {table_name} --link {name}"
         console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for table in status.tables:
         if table.hint and not table.error:

@@ -6,12 +6,13 @@ import getpass
 import json
 import sys
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.cli.option_groups import grouped
 from penstock.core.errors import UsageError
 from penstock.ports.table_actions import Action, Stage
 
@@ -29,15 +30,27 @@ _GO_ON_SECONDS = 10.0
 """A table that is tried again goes on, or stops again, within moments."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where the table is loaded to, and from."""
+
+    link: Annotated[
+        str | None, typer.Option("--link", help="Only at this link; by default at all that load the table.")
+    ] = None
+    source: Annotated[
+        str,
+        typer.Option("--source", help="Its source, where several have a table of this name, and for all its links."),
+    ] = ""
+
+
 @app.command()
+@grouped
 def table(
     file: ConfigFile,
     name: Annotated[str, typer.Argument(metavar="TABLE", help="A table of a source, as schema.name.")],
     action: Annotated[Action | None, typer.Argument(metavar="[ACTION]", help="pause, resume, skip or drop.")] = None,
     *,
-    link: Annotated[
-        str | None, typer.Option("--link", help="Only at this link; by default at all that load the table.")
-    ] = None,
+    place: Place,
     yes: Annotated[bool, typer.Option("--yes", help="Drop without asking.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
@@ -52,15 +65,16 @@ def table(
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.wiring.pipeline_status import read_status  # noqa: PLC0415
     from penstock.wiring.table_requests import ask_for_action, await_requests, links_of  # noqa: PLC0415
+    from penstock.wiring.table_sources import in_command, source_at  # noqa: PLC0415
 
     spec = load(file)
-    links = links_of(spec, name, link)
+    links = links_of(spec, name, place.link, place.source)
     if action is None:
         _show(file, spec, links, name, as_json=as_json)
         return
     if action is Action.DROP and not yes:
         _confirm(name, links)
-    asked = ask_for_action(spec, name, action, link, getpass.getuser())
+    asked = ask_for_action(spec, name, action, place.link, getpass.getuser(), place.source)
     is_running = bool(read_status(spec).holder)
     found = await_requests(spec, asked, _AWAIT_SECONDS if is_running else 0.0)
     _print(file, found, (), as_json=as_json)
@@ -69,7 +83,7 @@ def table(
     if as_json:
         return
     if any(each.is_open for each in found):
-        _say_open(file, name, is_running=is_running)
+        _say_open(file, in_command(spec, source_at(spec, links[0]), name), is_running=is_running)
     elif action is Action.RESUME:
         _say_what_came_of_it(file, spec, found)
 
@@ -121,7 +135,9 @@ def _say_what_came_of_it(file: Path, spec: PipelineSpec, found: Sequence[TableRe
     from penstock.cli.console import say_note  # noqa: PLC0415 - see `table`
     from penstock.core.commands import name_file  # noqa: PLC0415
     from penstock.wiring.table_requests import still_stopped  # noqa: PLC0415
+    from penstock.wiring.table_sources import sources_to_name  # noqa: PLC0415
 
+    sources = sources_to_name(spec, [(each.link, each.table) for each in found])
     stopped = {
         each.link: each for each in still_stopped(spec, found[0].table, [each.link for each in found], _GO_ON_SECONDS)
     }
@@ -129,12 +145,12 @@ def _say_what_came_of_it(file: Path, spec: PipelineSpec, found: Sequence[TableRe
         if (still := stopped.get(each.link)) is None:
             say_note(f"{each.table} goes on at {each.link}")
             continue
-        hint = name_file(still.hint, str(file), each.table)
+        hint = name_file(still.hint, str(file), each.table, sources.get((each.link, each.table), ""))
         say_note(f"{each.table} is still stopped at {each.link}: {still.error}\n  what to do: {hint}")
 
 
-def _say_open(file: Path, name: str, *, is_running: bool) -> None:
+def _say_open(file: Path, typed: str, *, is_running: bool) -> None:
     from penstock.cli.console import say_note  # noqa: PLC0415 - see `table`
 
-    then = f"see what comes of it: penstock table {file} {name}"
+    then = f"see what comes of it: penstock table {file} {typed}"
     say_note(then if is_running else f"nobody runs the pipeline; to have it done: penstock run {file}; {then}")

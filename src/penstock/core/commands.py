@@ -14,8 +14,16 @@ def has_command(text: str) -> bool:
     return _COMMAND.search(text) is not None
 
 
-def name_file(text: str, file: str, table: str = "TABLE") -> str:
-    """Write into the commands of `text` which file, and which table, they are for, as a shell reads it."""
+def name_file(text: str, file: str, table: str = "TABLE", source: str = "") -> str:
+    """Write into the commands of `text` which file, and which table, they are for, as a shell reads it.
+
+    With `source` those for the table name it, unless they name a link, which says as much.
+    """
+    if source:
+        mine = (
+            rf"\b(penstock (?:snapshot|table) FILE (?:TABLE|{re.escape(table)}))(?![\w.])(?![^;,]* --(?:link|source) )"
+        )
+        text = re.sub(mine, lambda found: f"{found[1]} --source {shlex.quote(source)}", text)
 
     def named(found: re.Match[str]) -> str:
         return found[1] + shlex.quote(file) + (f" {shlex.quote(table)}" if found[2] else "")

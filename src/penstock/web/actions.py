@@ -24,8 +24,9 @@ from penstock.schematizer.refusals import RefusedError
 from penstock.schematizer.security.rights import user_of
 from penstock.web.guard import may_act, refusal, require_to_act, require_to_act_somewhere
 from penstock.web.replays import LetterReplays
-from penstock.wiring.snapshots import ask_for_snapshots, source_of
+from penstock.wiring.snapshots import ask_for_snapshots
 from penstock.wiring.table_requests import ask_for_action
+from penstock.wiring.table_sources import sources_with
 
 if TYPE_CHECKING:
     from fastapi import Request, Response
@@ -147,12 +148,12 @@ class TableActionRoute:
         return _refuse(status, name_file(error.message, file), name_file(error.hint, file))
 
     def _ask_for_snapshot(self, asked: _Asked, user: str) -> None:
-        source = source_of(self._spec, asked.table)
         # The user's role was looked for in the source that the request names.
-        if source != asked.link:
-            message = f"{asked.table} is a table of {source}, and not of {asked.link}"
-            raise UsageError(message, f"send {source} as link")
-        ask_for_snapshots(self._spec, [asked.table], SnapshotOptions())
+        names = sources_with(self._spec, asked.table)
+        if asked.link not in names:
+            message = f"{asked.table} is a table of {', '.join(names)}, and not of {asked.link}"
+            raise UsageError(message, f"send {' or '.join(names)} as link")
+        ask_for_snapshots(self._spec, [asked.table], SnapshotOptions(), asked.link)
         _log.info("a snapshot was asked for at the page", table=asked.table, user=user)
 
 

@@ -58,13 +58,14 @@ def find_problems(status: PipelineStatus, file: str) -> Sequence[Problem]:
         *_audit_problems(status),
         *_police_problems(status),
     ]
-    return sorted((_to_type(each, file) for each in found), key=lambda problem: problem.level)
+    return sorted((_to_type(each, file, status) for each in found), key=lambda problem: problem.level)
 
 
-def _to_type(problem: Problem, file: str) -> Problem:
+def _to_type(problem: Problem, file: str, status: PipelineStatus) -> Problem:
     """Write into the commands of a hint which file and table they are for."""
-    *_, table = problem.subject.split(", ")
-    hint, text = (name_file(each, file, table) for each in (problem.hint, problem.text))
+    link, _, table = problem.subject.rpartition(", ")
+    source = status.sources_to_name.get((link, table), "")
+    hint, text = (name_file(each, file, table, source) for each in (problem.hint, problem.text))
     return replace(problem, hint=hint, text=text)
 
 

@@ -26,6 +26,7 @@ from penstock.wiring.open import (
 from penstock.wiring.police_schedule import police_is_overdue
 from penstock.wiring.snapshots import newest_snapshots
 from penstock.wiring.source_status import ask_source
+from penstock.wiring.table_sources import sources_to_name
 from penstock.wiring.zone_status import ask_zones
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class PipelineStatus:
     are the newest results of the file's audits; `overdue_audits` names those that did
     not come although somebody runs the pipeline. `police` is the newest look at how
     topics are kept, None where the file has no rules or nobody looked so far. `loading` names
-    the links that load targets, where tables can be let go on one by one.
+    the links that load targets, where tables can be let go on one by one. `sources_to_name` has
+    the sources of tables, by link and table, where several have a table of that name.
     """
 
     holder: str | None
@@ -81,6 +83,7 @@ class PipelineStatus:
     police: PolicyLook | None = None
     police_is_overdue: bool = False
     loading: frozenset[str] = frozenset()
+    sources_to_name: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def spark_is_away(self) -> bool:
@@ -202,16 +205,20 @@ class StatusReader:
         named = named_audits(self._spec)
         results = [each for each in audits.newest() if each.audit in named]
         links = [link for link in state.links() if link.link in self._names]
+        tables = [table for table in state.tables() if table.link in self._names]
+        newest, requests = newest_snapshots(snapshots), carried_requests(self._spec, actions)
+        seen = [*((each.link, each.table) for each in tables), *((each.link, each.table) for each in requests)]
+        seen += [(each.source, each.table) for each in newest]
         police = history.police() if self._spec.police is not None else None
         running_since_ms = max((link.running_since_ms for link in links), default=0)
         return replace(
             status,
             # What was taken out of the file is nobody's concern any more; its rows stay, should it come back.
             links=links,
-            tables=[table for table in state.tables() if table.link in self._names],
+            tables=tables,
             stranger=_stranger(self._spec, state),
             loading=frozenset(link.name for link in self._spec.links),
-            snapshots=newest_snapshots(snapshots),
+            snapshots=newest,
             servers=_servers(history.servers(), status),
             audits=results,
             overdue_audits=overdue_audits(named, results, running_since_ms, status.now_ms) if status.holder else (),
@@ -220,7 +227,8 @@ class StatusReader:
             police=police,
             police_is_overdue=bool(status.holder)
             and police_is_overdue(self._spec, police, running_since_ms, status.now_ms),
-            requests=carried_requests(self._spec, actions),
+            requests=requests,
+            sources_to_name=sources_to_name(self._spec, seen),
             skipped=actions.skipped_counts(),
         )
 

@@ -15,9 +15,10 @@ from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.carried_requests import carried_requests, carries
 from penstock.wiring.open import open_snapshot_list, open_table_actions
 from penstock.wiring.refreshing import new_snapshot
+from penstock.wiring.table_sources import carriers, in_command, only_source, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.snapshots import SnapshotOptions
@@ -60,7 +61,8 @@ def ask_for_snapshots(
 ) -> Sequence[Snapshot]:
     """Ask for a snapshot of each of `tables`, all or none. Raises UsageError for what cannot work.
 
-    Tables are of the source `source_name`; if that is "", of the only source that carries them.
+    Tables are of the source `source_name`; if that is "", of that of the link in `options`, or of the only
+    source that carries them.
     """
     if not spec.kafka.transactions:
         message = "a snapshot commits its rows and its progress in one Kafka transaction, and `transactions` is false"
@@ -68,9 +70,10 @@ def ask_for_snapshots(
     if _never_ran(spec):
         message = "this pipeline has not run yet, and its first start decides by `start` which rows it reads"
         raise UsageError(message, "start it: penstock run FILE")
+    sources = [source_of(spec, table, source_name, options.link) for table in tables]
+    asked = [new_snapshot(source, table, options) for source, table in zip(sources, tables, strict=True)]
     if not options.full_refresh:
-        _refuse_dropped(spec, tables)
-    asked = [new_snapshot(source_name or source_of(spec, table), table, options) for table in tables]
+        _refuse_dropped(spec, asked)
     for each in asked:
         _require_link(spec, each)
         source = spec.source(each.source)
@@ -83,7 +86,8 @@ def ask_for_snapshots(
         for each in asked:
             if (each.source, each.table) in busy:
                 message = f"a snapshot of {each.table} is under way already"
-                raise UsageError(message, f"wait for it, or end it: penstock snapshot FILE {each.table} --cancel")
+                way = f"penstock snapshot FILE {in_command(spec, each.source, each.table)} --cancel"
+                raise UsageError(message, f"wait for it, or end it: {way}")
         for each in asked:
             snapshots.add(each, in_place_of=replaced)
     return asked
@@ -94,24 +98,32 @@ def _is_nobodys(spec: PipelineSpec, snapshot: Snapshot) -> bool:
     return bool(snapshot.options.link) and snapshot.options.link not in {link.name for link in spec.links}
 
 
-def want_snapshots(spec: PipelineSpec, tables: Sequence[str], wanted: Wanted) -> Sequence[Snapshot]:
+def want_snapshots(
+    spec: PipelineSpec, tables: Sequence[str], wanted: Wanted, source_name: str = ""
+) -> Sequence[Snapshot]:
     """Pause, resume or cancel what is under way of `tables`; to cancel one that is told as an error is to let it be.
 
-    Raises UsageError where there is nothing.
+    All or none. Raises UsageError where there is nothing, and for a table of several sources if `source_name` is "".
     """
     if _never_ran(spec):
         message = "this pipeline has not run yet, and has no snapshots"
         raise UsageError(message, "start it: penstock run FILE")
     with closing(open_snapshot_list(spec)) as snapshots:
-        there = {each.table: each for each in snapshots.all(is_open=True)}
+        there = {(each.source, each.table): each for each in snapshots.all(is_open=True)}
         if wanted is Wanted.CANCEL:
-            told = {each.table: each for each in newest_snapshots(snapshots) if each.status.has_ended and each.error}
-            there = told | there
-        for table in tables:
-            if table not in there:
-                message = f"no snapshot of {table} is under way"
-                raise UsageError(message, "see what is: penstock snapshot FILE --status")
-        return [_want(snapshots, there[table], wanted) for table in tables]
+            ended = [each for each in newest_snapshots(snapshots) if each.status.has_ended and each.error]
+            there = {(each.source, each.table): each for each in ended} | there
+        meant = [_meant(spec, there, table, source_name) for table in tables]
+        return [_want(snapshots, each, wanted) for each in meant]
+
+
+def _meant(spec: PipelineSpec, there: Mapping[tuple[str, str], Snapshot], table: str, source_name: str) -> Snapshot:
+    """The snapshot of `table` that is there. The file may have lost the table, or its source, since."""
+    found = [source for source, name in there if name == table and source_name in {"", source}]
+    if not found:
+        message = f"no snapshot of {table}{source_name and f' of {source_name}'} is under way"
+        raise UsageError(message, "see what is: penstock snapshot FILE --status")
+    return there[only_source(table, dict.fromkeys((*carriers(spec, table), *found)), source_name), table]
 
 
 def _want(snapshots: SnapshotList, snapshot: Snapshot, wanted: Wanted) -> Snapshot:
@@ -123,27 +135,21 @@ def _want(snapshots: SnapshotList, snapshot: Snapshot, wanted: Wanted) -> Snapsh
     return told
 
 
-def read_snapshots(spec: PipelineSpec, tables: Sequence[str] = ()) -> Sequence[Snapshot]:
-    """The newest snapshot of each of `tables`, by default of all that had one; none of a pipeline that never ran."""
+def read_snapshots(spec: PipelineSpec, tables: Sequence[str] = (), source_name: str = "") -> Sequence[Snapshot]:
+    """The newest snapshot of each of `tables`, by default of all that had one; none of a pipeline that never ran.
+
+    With `source_name` only those of this source.
+    """
     if _never_ran(spec):
         return []
     with closing(open_snapshot_list(spec)) as snapshots:
-        return [each for each in newest_snapshots(snapshots) if not tables or each.table in tables]
+        newest = [each for each in newest_snapshots(snapshots) if source_name in {"", each.source}]
+        return [each for each in newest if not tables or each.table in tables]
 
 
 def newest_snapshots(snapshots: SnapshotList) -> Sequence[Snapshot]:
     """The newest snapshot of each table that had one."""
     return list({(each.source, each.table): each for each in snapshots.all()}.values())
-
-
-def source_of(spec: PipelineSpec, table: str) -> str:
-    """The source that carries `table`. Raises UsageError for none, and for several."""
-    names = [source.name for source in spec.sources if "." in table and source.patterns.matches(TableId.parse(table))]
-    if len(names) == 1:
-        return names[0]
-    message = f"{table} is a table of {', '.join(names)}" if names else f"no source of the file carries {table}"
-    hint = "give each table as schema.name, as `tables` of its source matches it"
-    raise UsageError(message, hint)
 
 
 def _require_link(spec: PipelineSpec, asked: Snapshot) -> None:
@@ -157,14 +163,17 @@ def _require_link(spec: PipelineSpec, asked: Snapshot) -> None:
         raise UsageError(message, hint)
 
 
-def _refuse_dropped(spec: PipelineSpec, tables: Sequence[str]) -> None:
+def _refuse_dropped(spec: PipelineSpec, asked: Sequence[Snapshot]) -> None:
     """Raise UsageError for a table that a target has forgotten: rows alone would not let it begin anew there."""
     with closing(open_table_actions(spec)) as actions:
-        dropped = {each.table: each.link for each in carried_requests(spec, actions) if each.has_dropped}
-    for table in tables:
-        if table in dropped:
-            message = f"{table} was dropped at {dropped[table]}, and comes back there only from its beginning"
-            raise UsageError(message, f"type: penstock snapshot FILE {table} --full-refresh")
+        requests = [each for each in carried_requests(spec, actions) if each.has_dropped]
+    sources = {link.name: link.source for link in spec.links}
+    dropped = {(sources[each.link], each.table): each.link for each in requests}
+    for each in asked:
+        if link := dropped.get((each.source, each.table)):
+            message = f"{each.table} was dropped at {link}, and comes back there only from its beginning"
+            named = in_command(spec, each.source, each.table)
+            raise UsageError(message, f"type: penstock snapshot FILE {named} --full-refresh")
 
 
 def _never_ran(spec: PipelineSpec) -> bool:

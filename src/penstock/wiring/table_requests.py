@@ -13,7 +13,7 @@ from penstock.core.errors import UsageError
 from penstock.core.tables import TableId
 from penstock.ports.table_actions import Action, TableRequest
 from penstock.wiring.open import OBJECTS_LINK, open_pipeline_state, open_table_actions
-from penstock.wiring.snapshots import source_of
+from penstock.wiring.table_sources import in_command, source_at, source_of, sources_with
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -25,14 +25,15 @@ _POLL_SECONDS = 0.2
 
 
 def ask_for_action(
-    spec: PipelineSpec, table: str, action: Action, link: str | None, asked_by: str
+    spec: PipelineSpec, table: str, action: Action, link: str | None, asked_by: str, source_name: str = ""
 ) -> Sequence[TableRequest]:
     """Ask for `action` at `link`, by default at every link that it is for; all or none.
 
     Raises UsageError for a table or a link that is not there, for an action that
     changes nothing, and while another one is being done.
     """
-    links = links_of(spec, table, link)
+    links = links_of(spec, table, link, source_name)
+    source = source_at(spec, links[0])
     with closing(open_pipeline_state(spec)) as state:
         progress = {each.link: each for each in state.tables() if each.table == table}
         seen = {each.table for each in state.tables()}
@@ -40,19 +41,24 @@ def ask_for_action(
         raise _unknown_table(table, seen)
     with closing(open_table_actions(spec)) as actions:
         newest = {each.link: each for each in actions.requests() if each.table == table}
-        meant = _meant(table, action, links, newest, progress)
+        mine = {name: each for name, each in progress.items() if name in {source, *links}}
+        meant = _meant((table, in_command(spec, source, table)), action, links, newest, mine)
         asked = [TableRequest(uuid.uuid4().hex[:12], each, table, action, asked_by) for each in meant]
         actions.ask(*asked)
     return asked
 
 
-def links_of(spec: PipelineSpec, table: str, link: str | None) -> Sequence[str]:
-    """The loading links that carry `table`, or `link` alone. Raises UsageError where there is none."""
+def links_of(spec: PipelineSpec, table: str, link: str | None, source_name: str = "") -> Sequence[str]:
+    """The loading links that carry `table` of its source, or `link` alone.
+
+    Raises UsageError where there is none, and for a table of several sources if neither it nor `link` says of which.
+    """
     if spec.is_embedded("state") and not state_file(spec).exists():
         message = "this pipeline has not run yet, and has no tables"
         raise UsageError(message, "start it: penstock run FILE")
-    source = source_of(spec, table)
-    found = [each.name for each in spec.links if each.source == source and each.patterns.matches(TableId.parse(table))]
+    is_open = link is not None and not source_name
+    sources = sources_with(spec, table) if is_open else [source_of(spec, table, source_name, link or "")]
+    found = [each.name for each in spec.links if each.source in sources and each.patterns.matches(TableId.parse(table))]
     listed = ", ".join(found) or "none"
     if link is None and not found:
         message = f"no link loads {table} into a target"
@@ -89,13 +95,17 @@ def still_stopped(spec: PipelineSpec, table: str, links: Collection[str], second
 
 
 def _meant(
-    table: str,
+    named: tuple[str, str],
     action: Action,
     links: Sequence[str],
     newest: Mapping[str, TableRequest],
     progress: Mapping[str, TableProgress],
 ) -> Sequence[str]:
-    """The links at which `action` changes something. Raises UsageError where there is none."""
+    """The links at which `action` changes something. Raises UsageError where there is none.
+
+    `named` is the table, and how a command names it.
+    """
+    table, typed = named
     paused = {link for link in links if link in newest and newest[link].pauses}
     dropped = {link for link in links if link in newest and newest[link].has_dropped}
     stopped = {link for link in links if link in progress and progress[link].error}
@@ -107,11 +117,11 @@ def _meant(
         case Action.RESUME | Action.SKIP:
             meant, why = (paused | stopped) - dropped, "neither stopped nor is paused"
     if not meant:
-        hint = f"see how it is: penstock table FILE {table}"
+        hint = f"see how it is: penstock table FILE {typed}"
         if dropped:
-            hint = f"to bring a table back that was dropped: penstock snapshot FILE {table} --full-refresh"
+            hint = f"to bring a table back that was dropped: penstock snapshot FILE {typed} --full-refresh"
         elif action is Action.SKIP and any(each.error for each in progress.values()):
-            hint = f"it stopped in the capture, which has gone past it; read it again: penstock snapshot FILE {table}"
+            hint = f"it stopped in the capture, which has gone past it; read it again: penstock snapshot FILE {typed}"
         message = f"{table} {why} at {', '.join(links)}"
         raise UsageError(message, hint)
     return [link for link in links if link in meant]
