@@ -21,9 +21,9 @@ from penstock.core.errors import START_ANEW, LogError, PositionError
 from penstock.core.positions import binlog_position
 from penstock.links.capture.spec import CaptureSpec
 from penstock.ports.log import Stop
-from penstock.wiring.capture import open_parts
+from penstock.wiring.capture import open_parts, open_table_catalog
 from penstock.wiring.epochs import next_epoch
-from penstock.wiring.mysql_capture import replica_id, wanted_rows
+from penstock.wiring.mysql_capture import replica_id, rows_read
 from penstock.wiring.new_timeline import (
     read_standing,
     require_source,
@@ -42,11 +42,13 @@ from penstock.wiring.open import (
 if TYPE_CHECKING:
     import pymysql
 
+    from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.specs import PipelineSpec
     from penstock.core.positions import BinlogPosition
     from penstock.core.publication import CaptureRecord
     from penstock.links.capture.table_catalog import TableCatalog
+    from penstock.ports.tracker import UnloggedChanges
 
 Way: TypeAlias = Literal["gtid", "heartbeat"]
 
@@ -91,18 +93,20 @@ def fail_over(spec: PipelineSpec, source_name: str, way: Way | None = None) -> F
     """
     require_transactions(spec, source_name)
     capture = CaptureSpec(spec, source_name, next_epoch(spec))
-    with closing(open_topic_log(spec)) as log:
+    with ExitStack() as opened:
+        log = opened.enter_context(closing(open_topic_log(spec)))
         record = read_standing(capture, log)
-    before = binlog_position(record.position)
-    with connect(mysql_server(capture.source)) as connection:
+        before = binlog_position(record.position)
+        connection = opened.enter_context(connect(mysql_server(capture.source)))
         require_fit(connection, policy=mysql_source(capture.source).policy)
         server = read_identity(connection)
         if server == record.server and _still_stands(capture, before):
             note = "this is the server that the source is read from already: nothing was changed"
             return FailedOver(source_name, None, before, before, record.server, server, notes=(note,))
         chosen = way or ("gtid" if before.gtids else "heartbeat")
-        found = _find(connection, capture, before, chosen)
-        return _commit(connection, capture, record, _Target(server, chosen, found))
+        table_catalog = opened.enter_context(closing(open_table_catalog(capture, log)))
+        found = _find(connection, capture, before, chosen, table_catalog.unlogged)
+        return _commit(connection, capture, record, _Target(server, chosen, found), (log, table_catalog))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,9 @@ def _still_stands(spec: CaptureSpec, position: BinlogPosition) -> bool:
     return True
 
 
-def _find(connection: pymysql.Connection, spec: CaptureSpec, before: BinlogPosition, way: Way) -> FoundPlace:
+def _find(
+    connection: pymysql.Connection, spec: CaptureSpec, before: BinlogPosition, way: Way, unlogged: UnloggedChanges
+) -> FoundPlace:
     if before.rows_from:
         message = f"the capture stands in the middle of the transaction at {before}: a part of it is published"
         hint = (
@@ -133,8 +139,8 @@ def _find(connection: pymysql.Connection, spec: CaptureSpec, before: BinlogPosit
             "smaller transactions are published whole"
         )
         raise PositionError(message, hint)
-    source = spec.source
-    reading = LogReading(wanted_rows(source), replica_id(spec, 0))
+    # As the capture reads it: rows of other tables change carried ones, too, and all of these were counted.
+    reading = LogReading(rows_read(spec, unlogged), replica_id(spec, 0))
     if way == "gtid":
         found = find_by_gtids(connection, before, reading)
     else:
@@ -167,13 +173,17 @@ def _require_same_prepared(before: BinlogPosition, after: BinlogPosition) -> Non
         raise PositionError(message, hint)
 
 
-def _commit(connection: pymysql.Connection, spec: CaptureSpec, record: CaptureRecord, target: _Target) -> FailedOver:
-    """Fence who was there before, look once more, and commit."""
-    before = binlog_position(record.position)
-    with ExitStack() as opened:
-        log = opened.enter_context(closing(open_topic_log(spec.pipeline)))
-        publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, log=log)
-        parts = opened.enter_context(closing(open_parts(spec, publisher, log)))
+def _commit(
+    connection: pymysql.Connection,
+    spec: CaptureSpec,
+    record: CaptureRecord,
+    target: _Target,
+    lent: tuple[TopicReader, TableCatalog],
+) -> FailedOver:
+    """Fence who was there before, look once more, and commit. What is `lent` stays open."""
+    before, (log, table_catalog) = binlog_position(record.position), lent
+    publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, log=log)
+    with closing(open_parts(spec, publisher, log, table_catalog)) as parts:
         publisher.create_topics([failovers_topic(spec.pipeline)])
         capture = resume_at(spec, parts, before)
         heartbeat = before.heartbeat

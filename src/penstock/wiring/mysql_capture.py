@@ -146,13 +146,7 @@ class MysqlCapture:
     ) -> LogStream:
         """See CaptureKind."""
         source = mysql_source(spec.source)
-        carried, owner = wanted_rows(source), copies_owner(spec.pipeline.pipeline, source.name)
-
-        def wanted(table: TableId) -> bool:
-            if is_copy(table):
-                return bool(snapshot_of(table, owner))
-            return carried(table) or (table_catalog is not None and table_catalog.unlogged.watches(table))
-
+        wanted = rows_read(spec, None if table_catalog is None else table_catalog.unlogged)
         begin, prepared_bytes_max = binlog_position(position), source.prepared_xa_mebibytes_max << 20
         return open_binlog(
             mysql_server(source), begin, replica_id(spec, connection_index), wanted, stop, prepared_bytes_max
@@ -234,14 +228,21 @@ def _row_reader(source: SourceSpec, pipeline: str, unread: Collection[str] = ())
     return MysqlRowReader(mysql_server(source), mysql.policy, owner, lag_limit(mysql), unread)
 
 
-def wanted_rows(source: SourceSpec) -> Callable[[TableId], bool]:
-    """Which tables' rows are read from the log: those that are carried, and the heartbeat's."""
-    source = mysql_source(source)
-    carried = source.patterns.matches
-    if source.heartbeat is None:
-        return carried
-    heartbeat = source.heartbeat.table_id
-    return lambda table: table == heartbeat or carried(table)
+def rows_read(spec: CaptureSpec, unlogged: UnloggedChanges | None) -> Callable[[TableId], bool]:
+    """Which tables' rows are read from the log: all that count behind a heartbeat.
+
+    Those are the tables that are carried, those whose rows change rows of them, the heartbeat's, and our own copies.
+    """
+    source = mysql_source(spec.source)
+    carried, owner = source.patterns.matches, copies_owner(spec.pipeline.pipeline, source.name)
+    heartbeat = None if source.heartbeat is None else source.heartbeat.table_id
+
+    def wanted(table: TableId) -> bool:
+        if is_copy(table):
+            return bool(snapshot_of(table, owner))
+        return table == heartbeat or carried(table) or (unlogged is not None and unlogged.watches(table))
+
+    return wanted
 
 
 def replica_id(spec: CaptureSpec, connection_index: int) -> int:
