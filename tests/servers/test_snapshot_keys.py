@@ -299,3 +299,20 @@ def test_a_table_that_is_altered_while_it_is_copied_comes_whole_and_one_that_is_
     assert {table: each.status for table, each in found.items()} == {"first": Status.DONE, "gone": Status.FAILED}
     assert "dropped or renamed" in found["gone"].error or "has no table" in found["gone"].error
     assert sorted(chain.query("SELECT id, m FROM {schema}.first")) == [(n, n) for n in range(1, 901)]
+
+
+@pytest.mark.parametrize(
+    "any_source", ["mariadb", pytest.param("mysql_server", marks=pytest.mark.nightly)], indirect=True
+)
+def test_a_listed_key_of_a_float_is_read_and_one_that_is_not_there_becomes_a_delete(chain: Chain) -> None:
+    chain.write("CREATE TABLE first (id FLOAT PRIMARY KEY, n INT)", "INSERT INTO first VALUES (0.1, 1), (16777216, 2)")
+    chain.start()
+    chain.carry()
+
+    options = SnapshotOptions(keys=('{"id": 0.1}', "16777216", '{"id": "0.3"}'))
+    ask_for_snapshots(chain.spec, [f"{chain.name}.first"], options)
+    chain.carry()
+
+    assert [each.status for each in read_snapshots(chain.spec)] == [Status.DONE]
+    assert messages(chain, "first") == 2 + 3
+    assert chain.query("SELECT n FROM {schema}.first ORDER BY n") == [(1,), (2,)]

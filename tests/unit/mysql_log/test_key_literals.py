@@ -81,3 +81,18 @@ def test_a_listed_value_is_what_the_log_has_of_it() -> None:
     assert key_values(column(UNSIGNED), [2**64 - 1, "0"]).to_pylist() == [2**64 - 1, 0]
     with pytest.raises(ValueError, match="does not begin with 0x"):
         literal_of(fixed, "00ff")
+
+
+@pytest.mark.parametrize("listed", [0.1, "0.1", 0.10000000149011612, "1e-1"])
+def test_a_listed_float_is_compared_with_what_the_column_holds(listed: object) -> None:
+    single, double = column(FloatType(32)), column(FloatType(64))
+
+    assert literal_of(single, listed) == "0.10000000149011612e0"
+    assert key_values(single, [listed]).to_pylist() == [0.10000000149011612]
+    assert literal_of(double, 0.1) == "0.1e0"
+
+
+@pytest.mark.parametrize("listed", ["1e39", "x", "nan", ""])
+def test_a_listed_float_that_the_column_cannot_hold_is_refused(listed: str) -> None:
+    with pytest.raises(ValueError, match=r"is no value of a key|Failed to parse"):
+        literal_of(column(FloatType(32)), listed)

@@ -61,6 +61,10 @@ def literal_of(column: Column, value: object) -> str:
             return f"CONVERT(_utf8mb4 X'{str(value).encode().hex()}' USING {charset}){collate}"
         case EnumType() | SetType():
             return f"_utf8mb4 X'{str(value).encode().hex()}'"
+        case FloatType():
+            # The server compares a FLOAT as the DOUBLE that it is: 0.1 of 32 bits is no 0.1 of 64 bits.
+            (held,) = key_values(column, [value]).to_pylist()
+            return literal(column, repr(held).encode())
         case _:
             return literal(column, _printed(column, value))
 
