@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.core.positions import Position
     from penstock.core.postgres.catalog import CatalogTable
@@ -18,6 +18,21 @@ class Gone(NamedTuple):
 
     numbers: frozenset[int]
     high: Position
+
+
+class UnseenCommits(Protocol):
+    """The newest transactions that the log has told of, and that nobody was found to see yet. Threads share them.
+
+    Their numbers have 32 bits, and are given again: one that is kept for ever is taken for one that is yet to come.
+    """
+
+    def committed(self) -> Sequence[int]:
+        """All of them: others may not see their rows."""
+        ...
+
+    def forget(self, xids: Collection[int]) -> None:
+        """Leave out those that a snapshot sees, for every later one does so, too."""
+        ...
 
 
 class RelationCatalog(Protocol):

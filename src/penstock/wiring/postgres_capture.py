@@ -23,6 +23,7 @@ from penstock.adapters.postgres.source.relations import PostgresRelations
 from penstock.adapters.postgres.source.row_reader import PostgresRowReader
 from penstock.adapters.postgres.source.slot import drop_slot, ensure_failover, read_slot, require_slot
 from penstock.adapters.postgres.source.stream import open_stream
+from penstock.adapters.postgres.source.visibility import forget_seen
 from penstock.core.errors import UnfitServerError
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.postgres.evolution import refusal
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from penstock.ports.audited import AuditedSource
     from penstock.ports.initial_snapshot import InitialSnapshot
     from penstock.ports.log import LogReading, LogStream, Stop
-    from penstock.ports.relations import Gone
+    from penstock.ports.relations import Gone, UnseenCommits
     from penstock.ports.replay import Replay
     from penstock.ports.snapshots import RowReader
     from penstock.ports.source import LogFile, SourceLog
@@ -172,8 +173,8 @@ class PostgresCapture:
 
     def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refreshers | None:
         """See CaptureKind. A table whose rows are all in the log needs no snapshot: it begins with its first row."""
-        committed = _catalog(capture.parts.table_catalog).committed
-        readers = [self._rows(spec.source, committed) for _ in range(readers_at_once(spec.source))]
+        unseen = _catalog(capture.parts.table_catalog)
+        readers = [self._rows(spec.source, unseen) for _ in range(readers_at_once(spec.source))]
 
         def added() -> Sequence[TableId]:
             found = readers[0].tables_lacking_rows(wal_position(capture.position))
@@ -183,18 +184,22 @@ class PostgresCapture:
             return readers[0].tables_published_otherwise(carried_now(capture))
 
         def gone(numbers: Collection[int]) -> Gone:
-            return find_gone(source_server(spec.source), numbers, capture.server)
+            server = source_server(spec.source)
+            # Once a minute also where no chunk is read: their numbers are given again.
+            with connected(server) as connection:
+                forget_seen(connection, unseen.committed(), unseen)
+            return find_gone(server, numbers, capture.server)
 
         return open_refreshers(spec, capture, readers, added, returned, gone)
 
     def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
         """See CaptureKind."""
         del pipeline
-        return self._rows(source, tuple)
+        return self._rows(source)
 
-    def _rows(self, source: SourceSpec, committed: Callable[[], Sequence[int]]) -> PostgresRowReader:
+    def _rows(self, source: SourceSpec, unseen: UnseenCommits | None = None) -> PostgresRowReader:
         spec = postgres_source(source)
-        return PostgresRowReader(source_server(spec), source_publication(spec), spec.special_values, committed)
+        return PostgresRowReader(source_server(spec), source_publication(spec), spec.special_values, unseen)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""

@@ -25,7 +25,7 @@ from penstock.adapters.postgres.source.connection import connect, explain, expla
 from penstock.adapters.postgres.source.identity import write_mark
 from penstock.adapters.postgres.source.initial_snapshot import parse_line
 from penstock.adapters.postgres.source.publication import narrowed, publishes_all, read_published
-from penstock.adapters.postgres.source.visibility import sees_all, wait_until_seen
+from penstock.adapters.postgres.source.visibility import forget_seen, wait_until_seen
 from penstock.core.errors import FULL_REFRESH, UnavailableError, UsageError
 from penstock.core.keys import read_key
 from penstock.core.postgres.evolution import CAME_BACK, came_back
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from penstock.core.postgres.types import SpecialValues, TypeInfo
     from penstock.core.snapshots import SnapshotOptions
     from penstock.core.tables import TableId, TableSchema
+    from penstock.ports.relations import UnseenCommits
 
 _CHUNK_BYTES: Final = 8 << 20
 _KEYS_AT_ONCE: Final = 500
@@ -74,13 +75,13 @@ class PostgresRowReader:
         server: PostgresServer,
         publication: Publication,
         special: SpecialValues,
-        committed: Callable[[], Sequence[int]] = tuple,
+        unseen: UnseenCommits | None = None,
     ) -> None:
-        """Read from `server`; `committed` are the transactions that the log has told of, the newest of them."""
+        """Read from `server`, nothing before it has all of `unseen`, which the log has told of."""
         self._server = server
         self._publication = publication
         self._special = special
-        self._committed = committed
+        self._unseen = unseen
         self._connection: psycopg.Connection | None = None
 
     def read(self, order: ChunkOrder) -> Chunk:
@@ -213,13 +214,14 @@ class PostgresRowReader:
 
     def _begin(self, connection: psycopg.Connection, table: TableId) -> None:
         """Lock the table's definition, and take a snapshot behind all that the log has told of."""
-        committed = self._committed()
+        unseen = self._unseen
+        committed = () if unseen is None else unseen.committed()
 
         def begins() -> bool:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             # No snapshot is taken before the lock is there: what it holds has the definition that the catalog has.
             connection.execute(f"LOCK TABLE {quoted(table)} IN ACCESS SHARE MODE".encode())
-            if sees_all(connection, committed):
+            if unseen is None or forget_seen(connection, committed, unseen):
                 return True
             connection.execute("ROLLBACK")
             return False

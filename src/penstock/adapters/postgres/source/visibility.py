@@ -9,9 +9,11 @@ from penstock.core.errors import UnavailableError
 from penstock.core.postgres.visibility import VisibleTransactions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     import psycopg
+
+    from penstock.ports.relations import UnseenCommits
 
 _SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 0.02
@@ -19,8 +21,19 @@ _PAUSE_SECONDS: Final = 0.02
 
 def sees_all(connection: psycopg.Connection, xids: Iterable[int]) -> bool:
     """Whether the connection's snapshot sees these transactions, which the log has told of. Raises psycopg.Error."""
+    return all(map(_visible(connection).has, xids))
+
+
+def forget_seen(connection: psycopg.Connection, xids: Collection[int], unseen: UnseenCommits) -> bool:
+    """As `sees_all`, of some that are `unseen`; those that the snapshot sees are so no more."""
+    seen = list(filter(_visible(connection).has, xids))
+    unseen.forget(seen)
+    return len(seen) == len(xids)
+
+
+def _visible(connection: psycopg.Connection) -> VisibleTransactions:
     row = connection.execute("SELECT txid_current_snapshot()::text").fetchone()
-    return all(map(VisibleTransactions.parse(row[0] if row else "").has, xids))
+    return VisibleTransactions.parse(row[0] if row else "")
 
 
 def wait_until_seen(is_seen: Callable[[], bool]) -> None:

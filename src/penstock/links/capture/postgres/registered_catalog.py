@@ -96,9 +96,15 @@ class RegisteredCatalog:
             self._committed.extend(xids)
 
     def committed(self) -> Sequence[int]:
-        """The newest transactions that the log has told of: others may not see their rows yet."""
+        """See ports/relations.UnseenCommits."""
         with self._lock:
             return tuple(self._committed)
+
+    def forget(self, xids: Collection[int]) -> None:
+        """See ports/relations.UnseenCommits."""
+        seen = frozenset(xids)
+        with self._lock:
+            self._committed = deque((xid for xid in self._committed if xid not in seen), _COMMITTED_MAX)
 
     def types(self, relation: Relation) -> Mapping[int, TypeInfo]:
         """Return types by OID, those of the columns of `relation` among them."""
