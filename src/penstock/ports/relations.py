@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.core.positions import Position
     from penstock.core.postgres.catalog import CatalogTable
@@ -25,6 +25,10 @@ class UnseenCommits(Protocol):
 
     Their numbers have 32 bits, and are given again: one that is kept for ever is taken for one that is yet to come.
     """
+
+    def saw_commits(self, xids: Iterable[int]) -> None:
+        """Take note of transactions that the log has told of, or soon does."""
+        ...
 
     def committed(self) -> Sequence[int]:
         """All of them: others may not see their rows."""

@@ -25,7 +25,7 @@ from penstock.adapters.postgres.source.connection import connect, explain, expla
 from penstock.adapters.postgres.source.identity import write_mark
 from penstock.adapters.postgres.source.initial_snapshot import parse_line
 from penstock.adapters.postgres.source.publication import narrowed, publishes_all, read_published
-from penstock.adapters.postgres.source.visibility import forget_seen, wait_until_seen
+from penstock.adapters.postgres.source.visibility import forget_seen, wait_until_seen, waiting_commits
 from penstock.core.errors import FULL_REFRESH, UnavailableError, UsageError
 from penstock.core.keys import read_key
 from penstock.core.postgres.evolution import CAME_BACK, came_back
@@ -82,6 +82,7 @@ class PostgresRowReader:
         self._publication = publication
         self._special = special
         self._unseen = unseen
+        self._knows_waiting = unseen is None
         self._connection: psycopg.Connection | None = None
 
     def read(self, order: ChunkOrder) -> Chunk:
@@ -215,6 +216,10 @@ class PostgresRowReader:
     def _begin(self, connection: psycopg.Connection, table: TableId) -> None:
         """Lock the table's definition, and take a snapshot behind all that the log has told of."""
         unseen = self._unseen
+        if unseen is not None and not self._knows_waiting:
+            # Whoever published before us knew of them; of what is committed from here on the log tells us.
+            unseen.saw_commits(waiting_commits(connection))
+            self._knows_waiting = True
         committed = () if unseen is None else unseen.committed()
 
         def begins() -> bool:

@@ -9,7 +9,7 @@ from penstock.core.errors import UnavailableError
 from penstock.core.postgres.visibility import VisibleTransactions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     import psycopg
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 0.02
+# Whoever does not see what others wait for gets no row.
+_WAITING: Final = (
+    "SELECT backend_xid::text::bigint FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_xid IS NOT NULL"
+)
 
 
 def sees_all(connection: psycopg.Connection, xids: Iterable[int]) -> bool:
@@ -29,6 +33,11 @@ def forget_seen(connection: psycopg.Connection, xids: Collection[int], unseen: U
     seen = list(filter(_visible(connection).has, xids))
     unseen.forget(seen)
     return len(seen) == len(xids)
+
+
+def waiting_commits(connection: psycopg.Connection) -> Sequence[int]:
+    """The transactions that are in the log already, and wait for a synchronous standby. Raises psycopg.Error."""
+    return [xid for (xid,) in connection.execute(_WAITING).fetchall()]
 
 
 def _visible(connection: psycopg.Connection) -> VisibleTransactions:

@@ -91,7 +91,7 @@ class RegisteredCatalog:
         return replace(table, partition_files=files_number(found.partitions, emptied_by))
 
     def saw_commits(self, xids: Iterable[int]) -> None:
-        """Take note of transactions that the log has told of."""
+        """See ports/relations.UnseenCommits."""
         with self._lock:
             self._committed.extend(xids)
 
