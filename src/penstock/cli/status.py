@@ -82,7 +82,8 @@ def _print(console: Console, file: str, overview: Overview) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for each in status.snapshots:
         if not each.status.has_ended:
-            line = f"snapshot of {snapshot_line(each)}"
+            source = status.sources_to_name.get((each.source, each.table), "")
+            line = f"snapshot of {snapshot_line(each, source)}"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

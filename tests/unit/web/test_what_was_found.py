@@ -52,6 +52,22 @@ def test_terminal_page_and_metrics_tell_of_what_police_snapshots_and_audits_foun
     assert [each["outcome"] for each in told["police"]["findings"]] == ["drift", "refused", "set"]
 
 
+def test_where_another_source_has_a_table_of_that_name_a_snapshots_is_told_with_its_own(shop: Shop) -> None:
+    other = (
+        "sources:\n  - {name: store, kind: mysql, host: h, user: cdc, password_env: SHOP_PASSWORD, tables: [shop.*]}\n"
+    )
+    shop.file.write_text(shop.file.read_text().replace("sources:\n", other))
+    with shop.held():
+        shop.run()
+        shop.busy()
+        _, page = look(shop)
+        terminal = " ".join(CliRunner().invoke(app, ["status", str(shop.file)]).stdout.split())
+
+    assert "<code>penstock snapshot FILE shop.customers --source shopdb --resume</code>" in page
+    assert "snapshot of shop.orders of shopdb: running, " in terminal
+    assert f"penstock snapshot {shop.file} shop.customers --source shopdb --resume" in terminal
+
+
 def test_without_rules_in_the_file_nothing_is_told_of_topics(shop: Shop) -> None:
     with shop.held():
         shop.run()
