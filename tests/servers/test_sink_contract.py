@@ -13,7 +13,7 @@ import pytest
 from tests.servers.kinds import on_every_target, on_targets
 from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, TOPIC, rows_in, schema_change
 
-from penstock.core.errors import PositionError, TableStoppedError
+from penstock.core.errors import TableStoppedError
 from penstock.core.file_formats import IN_MESSAGE
 from penstock.core.tables import Column, TableId, TimestampType
 
@@ -91,11 +91,21 @@ def test_progress_is_kept_per_pipeline_and_source_and_survives(place: Place) -> 
 
 
 @on_every_target
+def test_a_target_knows_which_tables_it_has(place: Place) -> None:
+    sink, other = place.open(), TableId("shop", "other")
+    at_first = set(sink.absent([TABLE, other]))
+
+    sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
+
+    assert (at_first, set(sink.absent([TABLE, other]))) == ({TABLE, other}, {other})
+
+
+@on_every_target
 def test_a_hole_is_refused_and_leaves_everything_as_it_was(place: Place) -> None:
     sink = place.open()
     sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
 
-    with pytest.raises(PositionError, match="starts at offset 3"):
+    with pytest.raises(TableStoppedError, match="starts at offset 3"):
         sink.load(TABLE, [place.batch(1, [("c", "b", 1)]), place.batch(3, [("c", "c", 1)])], SCHEMAS)
 
     assert rows_in(sink) == [("a", 1)]

@@ -52,9 +52,13 @@ class MemoryFills:
     asked: list[TableId] = field(default_factory=list)
     left_out: frozenset[TableId] = frozenset()
     are_taken: bool = True
+    has_begun: Mapping[TableId, int | None] = field(default_factory=dict)
 
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         return self.end, {**dict.fromkeys(self.lacks, UNFILLED), OLD: 0}
+
+    def begun(self) -> Mapping[TableId, int | None]:
+        return self.has_begun
 
     def files_from(self, table: TableId) -> int:
         return 0 if table == OLD else self.end

@@ -42,6 +42,12 @@ READ_AGAIN = f"have the table's rows read again (penstock snapshot FILE TABLE), 
 FULL_REFRESH = "type: penstock snapshot FILE TABLE --full-refresh"
 """What to do where a table of a target cannot go on from where it is, and has a primary key."""
 
+FILL_AGAIN = (
+    f"{FULL_REFRESH} --link LINK, which empties and fills it in this target alone; without a primary key, --full-lock "
+    f"in place of both (MySQL and MariaDB: it begins anew in all targets), or {START_ANEW}"
+)
+"""What to do where a table of one target lacks some of its rows."""
+
 NEW_SLOT = (
     "type: penstock failover FILE SOURCE --to HOST:PORT --new-slot, which makes a slot there and has the rows of all "
     "tables read again"

@@ -63,6 +63,10 @@ class Sink(Protocol):
         """For each (topic, partition) of `table`: the first Kafka offset that is not loaded."""
         ...
 
+    def absent(self, tables: Collection[TableId]) -> Collection[TableId]:
+        """Which of `tables` the target does not have: it never had them, or they ended there and are gone."""
+        ...
+
     def load(
         self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
     ) -> Loaded:
@@ -72,7 +76,7 @@ class Sink(Protocol):
         the positions of its rows in it and leaves a state that the source's table had.
 
         `schemas` has the table's schema for every schema id in `batches`. Batches
-        that are already in are skipped; a hole before a batch raises PositionError.
+        that are already in are skipped; a hole before a batch raises TableStoppedError.
         `at_once` tables are loaded side by side, in the same memory. Raises
         TableStoppedError when the table cannot take them and SinkError when the target
         fails. Where the first batch begins the table anew, it does not matter what is there of it.

@@ -7,6 +7,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from penstock.config.link_tables import one_schema
 from penstock.core.batches import read_batch
 from penstock.core.errors import UsageError
 from penstock.core.schema_changes import SchemaChangeKind
@@ -95,11 +96,15 @@ class SnapshotFills:
         """See `Fills`: at the end of the batch topic."""
         with closing(open_topic_log(self._spec)) as log:
             end = settled_end(log, batch_topic(self._spec))
-            tables = self._begun(log, end)
+            tables = self._nameable(self._begun(log, end))
         # Those that the link leaves out are lacked too, should the file have it load them later.
-        whole = {table for table in tables if self._carries(table) and self._is_whole(table)}
-        first = self._record.batches_from
-        return end, {table: first if table in whole else UNFILLED for table in sorted(tables)}
+        return end, {table: self._waits_at(table) if self._carries(table) else UNFILLED for table in sorted(tables)}
+
+    def begun(self) -> Mapping[TableId, int | None]:
+        """See `Fills`. It may be ahead of the target: what begins anew there does so, whatever waits."""
+        with closing(open_topic_log(self._spec)) as log:
+            tables = self._nameable(self._begun(log, self._record.batches_from))
+        return {table: self._waits_at(table) if self._carries(table) else None for table in sorted(tables)}
 
     def files_from(self, table: TableId) -> int:
         """See `Fills`. What became of the table behind the files that are gone says nothing of those before."""
@@ -120,11 +125,13 @@ class SnapshotFills:
         keyed = {table for table, told in self._told.items() if _has_key(told[0][1])}
         return keyed | moved | {batch.table for batch in batches if batch.topic not in keyless}
 
-    def _is_whole(self, table: TableId) -> bool:
-        """Whether all files of a table are there, and it can be read from them alone."""
+    def _waits_at(self, table: TableId) -> int:
+        """Where a table waits of which all files are there, and which can be read from them alone; else UNFILLED."""
         told = [change for _, change in self._told_of(table)]
-        has_changed = any(_has_key(change) or change.kind is SchemaChangeKind.RENAME for change in told)
-        return bool(told) and not has_changed and not self._record.kept_from
+        is_renamed = any(change.kind is SchemaChangeKind.RENAME for change in told)
+        is_gone = bool(self._record.files_from) and any(_has_key(change) for change in told)
+        is_whole = bool(told) and not is_renamed and not is_gone and not self._record.kept_from
+        return self._record.batches_from if is_whole else UNFILLED
 
     def ask(self, tables: Collection[TableId], loaded_to: int) -> Mapping[TableId, Lack]:
         """See `Fills`."""
@@ -144,6 +151,13 @@ class SnapshotFills:
                 with suppress(UsageError):
                     snapshots.add(new_snapshot(self._link.source, str(table), options))
         return lacks
+
+    def _nameable(self, tables: Collection[TableId]) -> Collection[TableId]:
+        """Those of `tables` that the target can name: that of a link with a `schema` has tables of one alone."""
+        if self._link.target_schema is None:
+            return tables
+        origin = one_schema(self._spec.source(self._link.source).tables, self._link.tables)
+        return [table for table in tables if table.schema == origin]
 
     def _carries(self, table: TableId) -> bool:
         return carries(self._spec, self._link, table)

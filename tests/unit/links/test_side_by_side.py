@@ -46,6 +46,9 @@ class ListedLoads:
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         raise AssertionError(table)
 
+    def absent(self, tables: Collection[TableId]) -> set[TableId]:
+        raise AssertionError(tables)
+
     @property
     def tables_together(self) -> int:
         return 1

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.batches import Batch
-from penstock.core.errors import PositionError
+from penstock.core.errors import TableStoppedError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.load_plan import SchemaInPlace, Step, plan_positions, plan_steps, plan_transactions
 
@@ -62,9 +62,9 @@ def test_an_overlapping_batch_is_taken_from_the_position_on() -> None:
 
 
 def test_a_hole_is_refused_and_named() -> None:
-    with pytest.raises(PositionError, match="starts at offset 11, and the target has everything before 10 only"):
+    with pytest.raises(TableStoppedError, match="starts at offset 11, and the target has everything before 10 only"):
         steps(10, batch(11, 12))
-    with pytest.raises(PositionError):
+    with pytest.raises(TableStoppedError):
         steps(None, batch(0, 5), batch(6, 7))
 
 

@@ -66,6 +66,9 @@ class Pipeline:
     def fills(self, link: int = 0, files_from: int = 9) -> SnapshotFills:
         return SnapshotFills(self.spec, self.spec.links[link], ObjectsRecord(files_from=files_from))
 
+    def begun(self, record: ObjectsRecord, link: int = 0) -> Mapping[TableId, int | None]:
+        return SnapshotFills(self.spec, self.spec.links[link], record).begun()
+
     def tell(self, *tables: TableId, has_key: bool = True, moves: tuple[Move, ...] = ()) -> None:
         """Announce tables in the schemas and in the batch topic."""
         for table in tables:
@@ -113,6 +116,39 @@ def test_two_links_whose_snapshots_fail_ask_once_each(pipeline: Pipeline) -> Non
 
     assert pipeline.asked() == [("shop.orders", "s-to-a"), ("shop.orders", "s-to-b")]
     assert [each.hint.rpartition(" ")[2] for each in told] == ["s-to-a", "s-to-b"]
+
+
+def test_of_what_has_begun_a_target_lacks_either_files_or_a_snapshot(pipeline: Pipeline) -> None:
+    pipeline.tell(LOG, has_key=False)
+    pipeline.tell(LOGOUT, moves=(Move("shop.log", "shop.logout", 2),))
+    pipeline.tell(late := TableId("shop", "late"))
+
+    all_there = pipeline.begun(ObjectsRecord(schemas_offset=4))
+    some_gone = pipeline.begun(ObjectsRecord(schemas_offset=4, files_from=9, kept_from=0, batches_from=2))
+    link_b = pipeline.begun(ObjectsRecord(schemas_offset=4, files_from=9), link=1)
+
+    assert all_there == {ORDERS: 0, OUT: None, LOGOUT: None}
+    assert some_gone == {ORDERS: UNFILLED, OUT: None, LOGOUT: None}
+    assert link_b == {ORDERS: UNFILLED, OUT: UNFILLED, LOGOUT: UNFILLED}
+    assert pipeline.begun(ObjectsRecord(schemas_offset=4), link=1) == {ORDERS: 0, OUT: 0, LOGOUT: UNFILLED}
+    assert late in pipeline.begun(ObjectsRecord(schemas_offset=4, passed=(4,)))
+
+
+def test_a_table_without_a_key_waits_where_the_batch_topic_begins(pipeline: Pipeline) -> None:
+    pipeline.tell(LOG, has_key=False)
+
+    begun = pipeline.begun(ObjectsRecord(schemas_offset=3, files_from=9, kept_from=0, batches_from=2))
+
+    assert begun == {ORDERS: UNFILLED, OUT: None, LOG: 2}
+
+
+def test_a_link_with_a_schema_knows_nothing_of_tables_of_other_schemas(pipeline: Pipeline) -> None:
+    pipeline.tell(TableId("other", "orders"))
+    link = pipeline.spec.links[0].model_copy(update={"target_schema": "new"})
+
+    fills = SnapshotFills(pipeline.spec, link, ObjectsRecord(schemas_offset=3, files_from=9))
+
+    assert fills.begun().keys() == fills.beginning()[1].keys() == {ORDERS, OUT}
 
 
 @pytest.mark.parametrize("later", [SnapshotOptions(where="id = 1"), replace(FULL, link="s-to-b")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from penstock.core.errors import START_ANEW, PositionError
+from penstock.core.errors import FILL_AGAIN, TableStoppedError
 from penstock.core.schema_changes import SchemaChangeKind
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def plan_steps(
     A step has at most `rows_max` rows and `bytes_max` bytes of files, unless a
     single batch has more. Schema-change events (no rows) are always in it: those of a
     schema do no harm twice, and of the others the target remembers the newest.
-    Raises PositionError for a hole.
+    Raises TableStoppedError for a hole.
     """
     steps: list[Step] = []
     for piece in _new_pieces(positions, batches):
@@ -188,11 +188,12 @@ def _new_pieces(positions: Mapping[tuple[str, int], int], batches: Sequence[Batc
         place = (batch.topic, batch.partition)
         position = known.get(place, batch.start_offset)
         if batch.start_offset > position:
-            message = (
-                f"{batch.table}: the next batch of {batch.topic} partition {batch.partition} starts at offset "
-                f"{batch.start_offset}, and the target has everything before {position} only"
+            reason = (
+                f"the next batch of {batch.topic} partition {batch.partition} starts at offset {batch.start_offset}, "
+                f"and the target has everything before {position} only: the link left the table out for a while, or "
+                "the batch topic lost messages"
             )
-            raise PositionError(message, f"the batch topic lost messages: {START_ANEW}")
+            raise TableStoppedError(str(batch.table), "", "the target's table", reason, FILL_AGAIN)
         if batch.end_offset > position or not batch.rows:
             pieces.append(Piece(batch, position))
         if batch.end_offset > batch.start_offset:

@@ -53,6 +53,13 @@ class Fills(Protocol):
         """
         ...
 
+    def begun(self) -> Mapping[TableId, int | None]:
+        """For each table that has begun: where in the batch topic a target waits that lacks it, or UNFILLED.
+
+        It is None for one that the link leaves out.
+        """
+        ...
+
     def files_from(self, table: TableId) -> int:
         """From which batches on files of `table` are there."""
         ...
@@ -102,6 +109,24 @@ class Filling:
         if sink.batch_offset() < kept.batches_from:
             # None of the messages that are gone is its link's: of those it would lack files.
             sink.finish(kept.batches_from)
+        self._widen(sink)
+
+    def _widen(self, sink: Sink) -> None:
+        """Let tables wait that the link carries and its target lacks, as they were not in `tables` when it passed them.
+
+        What the target has of one that is left out now is a part as soon as something of it is passed. It is
+        remembered before that: nothing would tell it once the link carries the table again.
+        """
+        if self._fills is None or not sink.batch_offset():
+            return
+        begun, waiting = self._fills.begun(), sink.waiting()
+        unsure = {t for t, at in begun.items() if t not in waiting or (at is None and waiting[t] >= 0)}
+        absent = sink.absent(unsure) if unsure else ()
+        changed = {table for table in unsure if (begun[table] is None) != (table in absent)}
+        if changed:
+            lacked = {table: UNFILLED if (at := begun[table]) is None else at for table in changed}
+            sink.finish(sink.batch_offset(), {**waiting, **lacked})
+            _log.info("the tables of the link are others now", link=self._link, lacks=sorted(map(str, changed)))
 
     def ask(self, unfilled: Collection[TableId], loaded_to: int) -> None:
         """See that `unfilled` tables are filled; the target has all before `loaded_to`. Raises UnavailableError."""

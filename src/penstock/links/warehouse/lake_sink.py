@@ -107,6 +107,10 @@ class LakeSink:
         known = self._tables.look(table)
         return dict(known.positions) if known else {}
 
+    def absent(self, tables: Collection[TableId]) -> set[TableId]:
+        """See `Sink`."""
+        return {table for table in tables if self._lake_state.life(table) is not True}
+
     def load(
         self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
     ) -> Loaded:

@@ -10,10 +10,11 @@ from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.links.warehouse.pieces import find_lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
+    from penstock.core.schema_changes import Move
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.warehouse.load_rules import LoadRules
 
@@ -37,6 +38,16 @@ def is_done(statement: str, there: Mapping[str, str], after: TableSchema) -> boo
             return True
     _, drops, name = statement.partition(" DROP COLUMN ")
     return bool(drops) and name.strip('"').replace('""', '"') not in there
+
+
+def not_renamed(moves: Sequence[Move]) -> TableStoppedError:
+    """What stops tables of which one gets the rows of another."""
+    reason = f"it got the rows of {moves[0].origin}, and a landing zone does not rename tables"
+    names = sorted({name for move in moves for name in (move.origin, move.table)})
+    drops = " and ".join(f"penstock table FILE {name} drop" for name in names)
+    filled = " and ".join(f"penstock snapshot FILE {move.table} --full-refresh" for move in moves)
+    hint = f"type: {drops}; then {filled}"
+    return TableStoppedError(moves[0].table, "", "the target's table", reason, hint)
 
 
 def require_whole_inserts(schema: TableSchema, rows: pa.Table) -> None:

@@ -42,6 +42,7 @@ from penstock.links.warehouse.landing_limits import (
     ENDED_WITH_RULE,
     alone,
     is_done,
+    not_renamed,
     require_plain,
     require_whole_changes,
     require_whole_inserts,
@@ -128,6 +129,10 @@ class LandingSink:
         """See `Sink`."""
         return self._progress.positions(table)
 
+    def absent(self, tables: Collection[TableId]) -> set[TableId]:
+        """See `Sink`."""
+        return self._progress.absent(tables)
+
     def load(
         self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
     ) -> Loaded:
@@ -167,12 +172,7 @@ class LandingSink:
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """See `Sink`. A landing table holds the messages of one name."""
         del order, schemas
-        reason = f"it got the rows of {moves[0].origin}, and a landing zone does not rename tables"
-        names = sorted({name for move in moves for name in (move.origin, move.table)})
-        drops = " and ".join(f"penstock table FILE {name} drop" for name in names)
-        filled = " and ".join(f"penstock snapshot FILE {move.table} --full-refresh" for move in moves)
-        hint = f"type: {drops}; then {filled}"
-        raise TableStoppedError(moves[0].table, "", "the target's table", reason, hint)
+        raise not_renamed(moves)
 
     def close(self) -> None:
         """See `Sink`."""

@@ -47,6 +47,11 @@ class MovedTables:
         """See `Sink`."""
         return self._sink.positions(self._names.in_target(table))
 
+    def absent(self, tables: Collection[TableId]) -> set[TableId]:
+        """See `Sink`."""
+        there = self._sink.absent([self._names.in_target(table) for table in tables])
+        return {table for table in tables if self._names.in_target(table) in there}
+
     def load(
         self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
     ) -> Loaded:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import FULL_REFRESH, PositionError, TableStoppedError
+from penstock.core.errors import FILL_AGAIN, FULL_REFRESH, PositionError, TableStoppedError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.core.warehouse.definitions import render_again
@@ -105,9 +105,13 @@ def check_behind_barrier(known: TableState | None, step: Step) -> None:
     """Raise PositionError for rows from before the place where the table was last emptied, begun or ended.
 
     They would be rows that the source has not. Whoever wrote the batch topic put them before that place.
+    Raises TableStoppedError for rows of one that ended and begins nowhere: the link left it out just then.
     """
     for piece in step.pieces if known else ():
         batch = piece.batch
+        if batch.rows and known and known.ended and batch.first_order > known.barrier:
+            reason = f"it ended at {known.barrier}, and began anew while the link left it out"
+            raise TableStoppedError(str(batch.table), "", "the target's table", reason, FILL_AGAIN)
         if batch.rows and known and (batch.last_order < known.barrier or known.ended):
             message = f"{batch.table}: rows up to {batch.last_order} come after its barrier at {known.barrier}"
             raise PositionError(
@@ -219,6 +223,10 @@ class TargetProgress:
         """Return the schemas of all tables that were made in the target, and which of them ended."""
         names = [TableId.parse(str(name)) for (name,) in self._select("tables", ("source_table",))]
         return [state for state in self._read_tables(names).values() if state is not None] if names else ()
+
+    def absent(self, tables: Collection[TableId]) -> set[TableId]:
+        """Return which of `tables` have not been made, or have ended."""
+        return set(tables) - {state.schema.table for state in self.tables() if not state.ended}
 
     def unknown(self, tables: Sequence[TableId]) -> list[TableId]:
         """Return which of `tables` have not been made."""

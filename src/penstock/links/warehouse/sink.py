@@ -118,6 +118,10 @@ class SqlSink:
         """See `Sink`."""
         return self._progress.positions(table)
 
+    def absent(self, tables: Collection[TableId]) -> set[TableId]:
+        """See `Sink`."""
+        return self._progress.absent(tables)
+
     def load(
         self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
     ) -> Loaded:
