@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.sessions import log_in
 
+from penstock.core.errors import UnfitServerError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -284,6 +286,22 @@ def test_a_table_without_a_key_is_carried_as_a_change_log(make_postgres: Callabl
     chain.carry()
 
     assert sorted(chain.rows("SELECT n, what FROM public.events")) == [(1, "a"), (1, "a"), (2, "b")]
+
+
+def test_a_key_that_is_checked_late_is_none(make_postgres: Callable[..., PostgresChain]) -> None:
+    key = "id int PRIMARY KEY DEFERRABLE INITIALLY DEFERRED"
+    chain = make_postgres(f"CREATE TABLE late ({key}, v text)", "INSERT INTO late VALUES (1, 'a'), (2, 'b')")
+    with pytest.raises(UnfitServerError, match=r"public\.late"):
+        chain.carry()
+    chain.write("ALTER TABLE late REPLICA IDENTITY FULL")
+    chain.carry()
+
+    # 1 is 2 before 2 is 3.
+    chain.write("UPDATE late SET id = id + 1")
+    chain.carry()
+
+    carried = chain.rows("SELECT id, v, _op FROM public.late WHERE _op <> 'r'")
+    assert (sorted(carried), chain.stopped()) == ([(1, "a", "u-"), (2, "a", "u+"), (2, "b", "u-"), (3, "b", "u+")], {})
 
 
 def test_partitions_are_one_table(make_postgres: Callable[..., PostgresChain]) -> None:

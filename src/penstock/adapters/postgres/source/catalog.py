@@ -47,6 +47,8 @@ SELECT a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod,
  WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
  ORDER BY a.attrelid, a.attnum
 """
+# One that is checked behind a statement, or a transaction, is no replica identity, and lets two rows have one key
+# meanwhile: in the log a row would take another one's place.
 _KEYS: Final = """
 SELECT i.indrelid::bigint, i.indisprimary, i.indisreplident,
        ARRAY(SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY k(attnum, place)
@@ -54,6 +56,7 @@ SELECT i.indrelid::bigint, i.indisprimary, i.indisreplident,
              WHERE k.place <= i.indnkeyatts ORDER BY k.place)
   FROM pg_index i
  WHERE i.indrelid = ANY(%s::oid[]) AND (i.indisprimary OR i.indisreplident) AND i.indisvalid
+   AND i.indimmediate
 """
 # A table's system columns are written with it, and never again; a row of pg_inherits is by the table's own ATTACH.
 _PARTITIONS: Final = """

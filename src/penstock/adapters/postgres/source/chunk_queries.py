@@ -34,7 +34,8 @@ SELECT i.indexrelid::bigint, i.indisprimary, i.indisreplident, a.attname::text,
   FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int2[], i.indclass::oid[]) WITH ORDINALITY k(attnum, class, place)
   JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
   JOIN pg_opclass c ON c.oid = k.class
- WHERE i.indrelid = %s::oid AND (i.indisprimary OR i.indisreplident) AND i.indisvalid AND k.place <= i.indnkeyatts
+ WHERE i.indrelid = %s::oid AND (i.indisprimary OR i.indisreplident) AND i.indisvalid
+   AND i.indimmediate AND k.place <= i.indnkeyatts
  ORDER BY i.indexrelid, k.place
 """
 
