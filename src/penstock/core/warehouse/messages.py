@@ -71,8 +71,13 @@ def render_staged_rows(rows: pa.Table) -> Iterator[str]:
 
 
 def render_barrier(batch: Batch) -> str:
-    """Return the entry of a landing table that says what became of the whole table."""
-    position = render_position(batch.last_order)
+    """Return the entry of a landing table that says what became of the whole table.
+
+    A merge takes what is behind its position, and rows are numbered from the barrier's own place on where they are
+    those of an initial snapshot that began again: so the position is that of the row before.
+    """
+    file, offset, row = batch.last_order
+    position = render_position((file, offset, row - 1 if row > 0 else row))
     return json.dumps({"message": {"op": str(batch.kind)}, "topic": batch.topic, "position": position})
 
 
