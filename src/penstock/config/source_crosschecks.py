@@ -18,6 +18,7 @@ Found: TypeAlias = "tuple[Location, str]"
 _SERVER_IDS = 1024
 _OBJECTS_LINK = "objects"
 _PORT = 3306
+_SINK_PORTS = {"postgres": 5432, "redshift": 5439, "snowflake": 443}
 
 
 def find_source_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:
@@ -122,7 +123,12 @@ def _same_tables(pipeline: Mapping[str, object]) -> Iterator[Found]:
     links = [(index, _mapping(item)) for index, item in enumerate(_sequence(pipeline.get("links")))]
     for (_, one), (second, other) in combinations(links, 2):
         here, there = (sinks.get(link.get("to")) for link in (one, other))
-        if here is None or here != there or one.get("from") == other.get("from"):
+        if here is None or here != there:
+            continue
+        if one.get("from") == other.get("from"):
+            # Two links with the same ends are told elsewhere.
+            if one.get("to") != other.get("to"):
+                yield ("links", second, "to"), _shared(one, other)
             continue
         lists = [*_target_lists(pipeline, one), *_target_lists(pipeline, other)]
         table = find_common_table(*lists) if all(lists) else None
@@ -131,10 +137,25 @@ def _same_tables(pipeline: Mapping[str, object]) -> Iterator[Found]:
             yield ("links", second), f"{text}: give this link a `schema` to put its tables in, or name other `tables`"
 
 
+def _shared(one: Mapping[str, object], other: Mapping[str, object]) -> str:
+    """A target knows how far it is by pipeline and source: one link would go on where the other one is."""
+    here, there, source = one.get("to"), other.get("to"), one.get("from")
+    return (
+        f"{there} is the same database as {here}, which has a link from {source} too, and both would keep one record "
+        f"of how far they are: each would pass over tables of its own. Put all tables into one link, or give {there} "
+        f"another `database`, which is filled; then type, for each table of the two links that stays in {here}: "
+        f"penstock snapshot FILE TABLE --full-refresh --link {source}-to-{here}"
+    )
+
+
 def _place(sink: Mapping[str, object]) -> tuple[str, ...]:
-    """What tells that two sinks are the same place."""
-    keys = ("kind", "host", "port", "database", "path", "url")
-    return tuple(str(sink.get(key)) for key in keys) if len(sink) > 1 else (str(sink.get("name")),)
+    """What tells that two sinks are the same place; case does not count in names of hosts and accounts."""
+    if len(sink) <= 1:
+        return (str(sink.get("name")),)
+    kind = str(sink.get("kind"))
+    server = (str(sink.get(key)).casefold() for key in ("account", "host"))
+    place = (str(sink.get(key)) for key in ("database", "path", "url"))
+    return (kind, *server, str(sink.get("port", _SINK_PORTS.get(kind))), *place)
 
 
 def _target_lists(pipeline: Mapping[str, object], link: Mapping[str, object]) -> Sequence[Sequence[str]]:

@@ -100,6 +100,60 @@ def test_what_would_mix_two_sources_is_a_mistake(text: str, told: str) -> None:
     assert told in mistakes(text)
 
 
+_POSTGRES = "kind: postgres, host: h, database: d, user: u, password_env: P"
+_SNOWFLAKE = "kind: snowflake, account: acme-eu, database: D, warehouse: W, user: u, password_env: P"
+
+
+def two_sinks(one: str, other: str, source: str = "a", tables: str = "shop.u") -> str:
+    """A link into each of two sinks, of tables that differ."""
+    links = f"links: [{{from: a, to: w, tables: [shop.t]}}, {{from: {source}, to: v, tables: [{tables}]}}]"
+    sinks = f"sinks: [{{name: w, {one}}}, {{name: v, {other}}}]"
+    return file(links=links).replace("sinks: [{name: w, kind: duckdb, path: w.duckdb}]", sinks)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (_POSTGRES, _POSTGRES),
+        (_POSTGRES, f"{_POSTGRES}, port: 5432"),
+        (_POSTGRES, _POSTGRES.replace("host: h", "host: H").replace("user: u", "user: v")),
+        (_SNOWFLAKE, _SNOWFLAKE.replace("acme-eu", "ACME-EU")),
+        (f"{_SNOWFLAKE}, landing: one", f"{_SNOWFLAKE}, landing: two"),
+        (_SNOWFLAKE, f"{_SNOWFLAKE}, landing: false"),
+    ],
+)
+def test_two_links_of_one_source_would_share_the_record_of_one_database(one: str, other: str) -> None:
+    told = mistakes(two_sinks(one, other))
+
+    assert "links.1.to: v is the same database as w, which has a link from a too" in told
+    assert "penstock snapshot FILE TABLE --full-refresh --link a-to-w" in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        two_sinks(_POSTGRES, _POSTGRES, source="b"),
+        two_sinks(_POSTGRES, _POSTGRES.replace("database: d", "database: e")),
+        two_sinks(_POSTGRES, f"{_POSTGRES}, port: 5433"),
+        two_sinks(_POSTGRES, _POSTGRES.replace("host: h", "host: i")),
+        two_sinks(_SNOWFLAKE, _SNOWFLAKE.replace("acme-eu", "acme-us"), source="b", tables="shop.t"),
+        two_sinks("kind: duckdb, path: w.duckdb", "kind: duckdb, path: v.duckdb"),
+        two_sinks("kind: delta, path: w", "kind: delta, path: v"),
+    ],
+)
+def test_links_that_share_nothing_are_fine(text: str) -> None:
+    assert len(read(text).links) == 2
+
+
+def test_a_link_that_gets_a_database_of_its_own_or_goes_is_fine_again() -> None:
+    both = two_sinks(_POSTGRES, _POSTGRES)
+
+    apart = both.replace(f"name: v, {_POSTGRES}", f"name: v, {_POSTGRES.replace('database: d', 'database: e')}")
+    together = both.replace("[shop.t]}, {from: a, to: v, tables: [shop.u]}", "[shop.t, shop.u]}")
+
+    assert [len(read(text).links) for text in (apart, together)] == [2, 1]
+
+
 def test_a_schema_is_given_to_the_tables_of_one_schema_only() -> None:
     text = file().replace(
         "host: i, user: u, password_env: P, tables: [shop.*]", "host: i, user: u, password_env: P, tables: ['*.*']"
