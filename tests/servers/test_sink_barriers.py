@@ -18,6 +18,8 @@ from penstock.core.tables import TableId, TableSchema
 from penstock.links.warehouse.load_rules import LoadRules
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.servers.sink_case import Place
 
     from penstock.core.batches import Batch
@@ -154,6 +156,50 @@ def test_a_name_that_another_table_had_is_taken_only_if_that_was_ours(place: Pla
         rename(sink, 6, b="theirs")
 
     assert contents(place) == {"shop.b": "a", "shop.c": "c", "shop.theirs": "not ours"}
+
+
+@on_every_target
+def test_a_table_gets_its_name_in_other_letters_and_back(place: Place) -> None:
+    sink = place.open()
+    fill(place, sink, Orders="o")
+
+    for _ in range(2):
+        rename(sink, 5, Orders="orders")
+    renamed = rows_in(sink, "SELECT id FROM shop.orders")
+    rename(sink, 6, orders="Orders")
+    again = replace(place.batch(1, [("c", "p", 2)], topic="db.Orders"), schema_id=10, table=TableId("shop", "Orders"))
+    again = replace(again, first_order=(1, 7, 0), last_order=(1, 7, 0))
+    sink.load(again.table, [again], {10: named("Orders")})
+
+    path = '"shop"."Orders"'
+    assert (renamed, rows_in(sink, f"SELECT id FROM {path} ORDER BY id")) == ([("o",)], [("o",), ("p",)])
+
+
+def test_tables_that_get_each_others_names_but_for_case_keep_their_rows(place: Place) -> None:
+    sink = place.open()
+    fill(place, sink, Orders="o", other="x")
+
+    rename(sink, 5, Orders="Other", other="orders")
+
+    assert contents(place) == {"shop.Other": "o", "shop.orders": "x"}
+
+
+@pytest.mark.parametrize("how", ["create", "rename"])
+def test_no_table_takes_the_place_of_one_whose_name_differs_in_case(place: Place, how: str) -> None:
+    sink = place.open()
+    fill(place, sink, Orders="o", other="x")
+    rename(sink, 5, Orders="orders")
+
+    begun = stated(SchemaChangeKind.CREATE, 7, TableId("shop", "Orders"))
+    taken: dict[str, Callable[[], object]] = {
+        "create": lambda: sink.load(begun.table, [begun], {1: named("Orders")}),
+        "rename": lambda: rename(sink, 7, other="Orders"),
+    }
+
+    with pytest.raises(TableStoppedError, match=r"has the table shop\.orders, and upper and lower case do not count"):
+        taken[how]()
+
+    assert contents(place) == {"shop.orders": "o", "shop.other": "x"}
 
 
 def test_rows_that_the_target_does_not_have_cannot_be_renamed(place: Place) -> None:

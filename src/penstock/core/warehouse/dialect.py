@@ -87,6 +87,7 @@ class Dialect:
     alias, and other tables are read by USING. `any_text` is a text of any length
     that there may be, and `locks_tables` says that who writes a row locks its table.
     `folds_names`: all names are in small letters, however they are written.
+    `ignores_case`: names that differ in upper and lower case are one.
     `prints_floats`: a float cast to a text has all of its digits.
     """
 
@@ -139,6 +140,7 @@ class Dialect:
     any_text: str = "VARCHAR"
     locks_tables: bool = False
     folds_names: bool = False
+    ignores_case: bool = False
     prints_floats: bool = True
 
     def text_type(self, characters: int, bytes_: int) -> str:
@@ -189,6 +191,7 @@ DUCKDB = Dialect(
     instant_of_ms="MAKE_TIMESTAMPTZ({ms} * 1000)",
     # A row that the same transaction has deleted is still converted, and may not fit.
     retypes=frozenset({Retype.WIDER}),
+    ignores_case=True,
 )
 """DuckDB 1.4 and later. Its DECIMAL ends at 38 digits, its timestamps at microseconds."""
 

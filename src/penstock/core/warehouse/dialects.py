@@ -120,6 +120,7 @@ REDSHIFT: Final = Dialect(
     any_text=_REDSHIFT_VARCHAR,
     locks_tables=True,
     folds_names=True,
+    ignores_case=True,
     prints_floats=False,
 )
 """Amazon Redshift. Its ALTER COLUMN TYPE runs in no transaction, its copy of a table in one.

@@ -41,7 +41,7 @@ class LoadPreview:
         self._dialect = warehouse.dialect
         self._progress = TargetProgress(warehouse, pipeline, source)
         self._state = state_schema(warehouse.dialect, pipeline, source)
-        self._tables = TargetTables(warehouse, rules.deletes)
+        self._tables = TargetTables(warehouse, rules.deletes, self._progress.tables)
         self._columns = TreatedColumns(warehouse, pipeline, source, rules.columns)
         self._rules = rules
 

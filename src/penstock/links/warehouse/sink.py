@@ -79,7 +79,7 @@ class SqlSink:
         self._objects = objects
         self._rules = rules
         self._progress = TargetProgress(warehouse, pipeline, source)
-        self._tables = TargetTables(warehouse, rules.deletes)
+        self._tables = TargetTables(warehouse, rules.deletes, self._progress.tables)
         self._columns = TreatedColumns(warehouse, pipeline, source, rules.columns)
         self._definitions = Definitions(warehouse, pipeline, source)
         self._transactions = Transactions(warehouse, self._progress, self._tables, self._definitions)
@@ -225,6 +225,8 @@ class SqlSink:
         schemas = self._fitted(self._columns.move(moves, known, schemas))
         for table in set(renames.values()) - set(renames):
             state = known[table]
+            if self._tables.stays(table, renames):
+                continue
             if state:
                 self._tables.drop(state)
             self._tables.refuse_foreign(table)

@@ -25,7 +25,7 @@ from penstock.core.warehouse.target_table import TargetTable, table_path
 from penstock.links.warehouse.definitions import DefinitionsAheadError, Planned
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.load_plan import Deletes
@@ -46,9 +46,10 @@ class AheadOfTransactionError(Exception):
 class TargetTables:
     """Plans what becomes of tables, holds it against what is there, and does it."""
 
-    def __init__(self, warehouse: Warehouse, deletes: Deletes) -> None:
-        """Work over `warehouse`; tables that are made have these `deletes`."""
+    def __init__(self, warehouse: Warehouse, deletes: Deletes, known: Callable[[], Sequence[TableState]]) -> None:
+        """Work over `warehouse`; tables that are made have these `deletes`, and `known` are those that were made."""
         self._warehouse = warehouse
+        self._known = known
         self._dialect = warehouse.dialect
         self._deletes = deletes
         self._done_ahead: set[str] = set()
@@ -110,6 +111,22 @@ class TargetTables:
             hint = "drop or rename that table, or load this one into another target"
             raise TableStoppedError(str(table), "", "the target's table", reason, hint)
 
+    def stays(self, table: TableId, renames: Mapping[TableId, TableId]) -> bool:
+        """Whether the new name `table` of `renames` (old to new) is, but for case, one that is given up."""
+        return self._dialect.ignores_case and any(_is_same(table, old) for old in renames)
+
+    def _refuse_other_case(self, ended: TableState) -> None:
+        """Raise TableStoppedError if what has the name of a table that ended is another one of ours, but for case."""
+        if not (ended.ended and self._dialect.ignores_case):
+            return
+        table = ended.schema.table
+        for state in self._known():
+            other = state.schema.table
+            if other != table and not state.ended and _is_same(other, table):
+                reason = f"the target has the table {other}, and upper and lower case do not count there"
+                hint = "leave one of the two out of the link's `tables`, or load it into another target"
+                raise TableStoppedError(str(table), "", "the target's table", reason, hint)
+
     def create(self, schema: TableSchema) -> None:
         """Make the table of a name that nobody has."""
         self.run(self.plan_begin(None, schema))
@@ -131,6 +148,7 @@ class TargetTables:
         self._carry_out(self._plan_anew(state, schema), schema)
 
     def _plan_anew(self, state: TableState, schema: TableSchema) -> Migration:
+        self._refuse_other_case(state)
         check_names(self._dialect, schema, self._deletes)
         attributes, target = self._attributes(state.schema), replace(self.target(state), deletes=self._deletes)
         if state.schema.table not in self._half_done:
@@ -142,12 +160,14 @@ class TargetTables:
     def drop(self, state: TableState) -> None:
         """Drop the table if it is there."""
         if self._warehouse.exists(state.schema.table):
+            self._refuse_other_case(state)
             self.run(plan_drop(self._dialect, self.target(state)))
             self._dropped.add(state.schema.table)
 
     def rename(self, renames: Mapping[TableId, TableId]) -> None:
         """Give tables (old name to new) other names. Who could read a name before can read it after."""
-        kept = {table: self._warehouse.attributes(table) for table in renames.values() if self._warehouse.exists(table)}
+        taken = [table for table in renames.values() if table in renames or not self.stays(table, renames)]
+        kept = {table: self._warehouse.attributes(table) for table in taken if self._warehouse.exists(table)}
         origins = {new: old for old, new in renames.items()}
         for table in set(renames.values()) - set(renames):
             self._make_schema(table.schema)
@@ -247,3 +267,8 @@ class TargetTables:
         """Return the schema with the names that table and columns still have, where renames are only planned."""
         named = schema.with_columns_renamed(self._old_columns) if self._old_columns else schema
         return replace(named, table=self._moved.get(schema.table, schema.table))
+
+
+def _is_same(one: TableId, other: TableId) -> bool:
+    """Whether two names are one where upper and lower case do not count."""
+    return str(one).casefold() == str(other).casefold()
