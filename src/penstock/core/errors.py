@@ -48,6 +48,13 @@ FILL_AGAIN = (
 )
 """What to do where a table of one target lacks some of its rows."""
 
+TEXTS_WITHOUT_CASE = "texts are equal that differ in upper and lower case alone, so rows of different keys become one"
+CASE_THAT_COUNTS = (
+    "name a `database` where case counts: one made with COLLATE CASE_SENSITIVE (Redshift), or without "
+    "DEFAULT_DDL_COLLATION (Snowflake)"
+)
+"""What to do about a target where `TEXTS_WITHOUT_CASE`."""
+
 NEW_SLOT = (
     "type: penstock failover FILE SOURCE --to HOST:PORT --new-slot, which makes a slot there and has the rows of all "
     "tables read again"

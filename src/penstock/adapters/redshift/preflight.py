@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from penstock.adapters.redshift.warehouse import RedshiftLoads, RedshiftWarehouse
-from penstock.core.errors import UnfitServerError
-from penstock.core.files import file_schema
+from penstock.core.errors import CASE_THAT_COUNTS, TEXTS_WITHOUT_CASE, UnfitServerError
+from penstock.core.files import OP, file_schema
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 
 if TYPE_CHECKING:
@@ -46,8 +46,13 @@ def examine_database(cluster: RedshiftCluster, loads: RedshiftLoads) -> str:
                 raise UnfitServerError(message, hint)
         rows = pa.Table.from_pylist([{"id": 1, "__penstock_op": "c", "__penstock_offset": 0}], file_schema(_PROBE))
         warehouse.run("BEGIN")
-        with warehouse.staged(_PROBE, rows):
+        with warehouse.staged(_PROBE, rows) as staged:
+            same = f"SELECT COUNT(*) FROM {staged} WHERE \"{OP}\" = 'C'"  # noqa: S608 - names of ours
+            ((same_but_for_case,),) = warehouse.fetch(same)
             warehouse.run("ROLLBACK")
+        if same_but_for_case:
+            message = f"{cluster}: {TEXTS_WITHOUT_CASE}"
+            raise UnfitServerError(message, CASE_THAT_COUNTS)
         stale = warehouse.fetch(_STALE)
     listed = ", ".join(f"{schema}.{table} ({float(off):.0f} % off)" for schema, table, off in stale)
     told = f"; statistics are stale (ANALYZE): {listed}" if listed else ""

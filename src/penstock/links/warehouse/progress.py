@@ -17,7 +17,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import FILL_AGAIN, FULL_REFRESH, PositionError, TableStoppedError
+from penstock.core.errors import (
+    CASE_THAT_COUNTS,
+    FILL_AGAIN,
+    FULL_REFRESH,
+    TEXTS_WITHOUT_CASE,
+    PositionError,
+    TableStoppedError,
+    UnfitServerError,
+)
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.core.warehouse.definitions import render_again
@@ -175,6 +183,17 @@ class TargetProgress:
             if name not in found:
                 column = f"{self._column(name, type_)} DEFAULT {default}"
                 self._define(f"ALTER TABLE {self._table('tables')} ADD COLUMN {column}")
+        if not self.batch_offset():
+            self._require_case()
+
+    def _require_case(self) -> None:
+        """Raise UnfitServerError where texts of a new target are equal in upper and lower case: so would keys be."""
+        source, table = self._quoted("source"), self._table("batches")
+        texts = f"SELECT {source} AS t FROM {table} WHERE 1 = 0 UNION ALL SELECT 'a'"  # noqa: S608 - names of ours
+        ((same,),) = self._warehouse.fetch(f"SELECT COUNT(*) FROM ({texts}) AS p WHERE t = 'A'")  # noqa: S608 - as above
+        if same:
+            message = f"the target of the source {self._mine['source']}: {TEXTS_WITHOUT_CASE}"
+            raise UnfitServerError(message, CASE_THAT_COUNTS)
 
     def batch_offset(self) -> int:
         """Return where to read on in the batch topic; 0 at first."""
