@@ -130,6 +130,31 @@ def test_a_target_that_is_added_later_is_filled_and_the_other_one_is_never_empti
     assert {batch.kind for batch in batches(chain)[before:]} == {SchemaChangeKind.SCHEMA}
 
 
+def carry_tables(chain: Chain, *tables: str) -> None:
+    """Go on with these tables of the first link."""
+    config = yaml.safe_load(chain.file.read_text())
+    config["links"][0]["tables"] = [f"{chain.name}.{table}" for table in tables]
+    chain.file.write_text(yaml.safe_dump(config))
+    chain.carry()
+
+
+@pytest.mark.nightly
+def test_a_table_that_its_link_left_out_for_a_while_is_filled_again_and_no_other_one_is(chain: Chain) -> None:
+    carry_tables(chain, "log", "moved")
+    left_out = unfilled(chain)
+    chain.write("TRUNCATE first", "INSERT INTO first VALUES (1, 1)", "INSERT INTO moved VALUES (2, 2)")
+    carry_tables(chain, "log", "moved")
+
+    carry_tables(chain, "*")
+    carry(chain.spec)
+    carry(chain.spec)
+
+    assert (left_out, unfilled(chain)) == ({"first"}, set())
+    for table in ("first", "log", "moved"):
+        assert rows(chain, "wh", table) == source_rows(chain, table), table
+    assert {each.table.rpartition(".")[2] for each in read_snapshots(chain.spec)} == {"first"}
+
+
 @pytest.mark.nightly
 def test_a_table_that_no_snapshot_fills_is_told_with_what_to_type_and_that_fills_it(chain: Chain) -> None:
     link, table = add_target(chain), f"{chain.name}.first"

@@ -57,7 +57,8 @@ class MemoryFills:
     def beginning(self) -> tuple[int, Mapping[TableId, int]]:
         return self.end, {**dict.fromkeys(self.lacks, UNFILLED), OLD: 0}
 
-    def begun(self) -> Mapping[TableId, int | None]:
+    def begun(self, loaded_to: int) -> Mapping[TableId, int | None]:
+        assert loaded_to
         return self.has_begun
 
     def files_from(self, table: TableId) -> int:

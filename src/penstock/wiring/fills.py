@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing, suppress
 from functools import cached_property
 from operator import itemgetter
@@ -100,11 +101,25 @@ class SnapshotFills:
         # Those that the link leaves out are lacked too, should the file have it load them later.
         return end, {table: self._waits_at(table) if self._carries(table) else UNFILLED for table in sorted(tables)}
 
-    def begun(self) -> Mapping[TableId, int | None]:
-        """See `Fills`. It may be ahead of the target: what begins anew there does so, whatever waits."""
+    def begun(self, loaded_to: int) -> Mapping[TableId, int | None]:
+        """See `Fills`. The batch topic is read from there on alone: it says which events are not to be counted yet."""
+        tables: set[TableId] = set()
         with closing(open_topic_log(self._spec)) as log:
-            tables = self._nameable(self._begun(log, self._record.batches_from))
-        return {table: self._waits_at(table) if self._carries(table) else None for table in sorted(tables)}
+            self._read(log)
+            end = committed_end(self._spec, log, OBJECTS_LINK, batch_topic(self._spec))
+            announced = (batch for _, batch in self._announced(log, loaded_to, end))
+            ahead = Counter((batch.table, batch.kind, batch.first_order) for batch in announced)
+        passed = []
+        for change in reversed(self._passed()):
+            event = (change.table, change.kind, change.order)
+            if ahead[event]:
+                ahead[event] -= 1
+            else:
+                passed.append(change)
+        for change in reversed(passed):
+            _begin_or_end(tables, change)
+        begun = sorted(self._nameable(tables))
+        return {table: self._waits_at(table) if self._carries(table) else None for table in begun}
 
     def files_from(self, table: TableId) -> int:
         """See `Fills`. What became of the table behind the files that are gone says nothing of those before."""
@@ -222,13 +237,16 @@ class SnapshotFills:
         """
         tables: set[TableId] = set()
         self._read(log)
-        told = sorted((each for told in self._told.values() for each in told), key=itemgetter(0))
-        for offset, change in told:
-            if self._record.has_passed(offset):
-                _begin_or_end(tables, change)
+        for change in self._passed():
+            _begin_or_end(tables, change)
         for _, batch in self._announced(log, self._record.batches_from, end):
             _begin_or_end(tables, batch)
         return tables
+
+    def _passed(self) -> Sequence[SchemaChange]:
+        """What was read of the schemas topic and was passed on by the record, in order."""
+        told = sorted((each for told in self._told.values() for each in told), key=itemgetter(0))
+        return [change for offset, change in told if self._record.has_passed(offset)]
 
     def _announced(self, log: TopicReader, start: int, end: int) -> Iterator[tuple[int, Batch]]:
         """What the batch topic announces of tables of the link's source."""

@@ -66,8 +66,8 @@ class Pipeline:
     def fills(self, link: int = 0, files_from: int = 9) -> SnapshotFills:
         return SnapshotFills(self.spec, self.spec.links[link], ObjectsRecord(files_from=files_from))
 
-    def begun(self, record: ObjectsRecord, link: int = 0) -> Mapping[TableId, int | None]:
-        return SnapshotFills(self.spec, self.spec.links[link], record).begun()
+    def begun(self, record: ObjectsRecord, link: int = 0, loaded_to: int = 9) -> Mapping[TableId, int | None]:
+        return SnapshotFills(self.spec, self.spec.links[link], record).begun(loaded_to)
 
     def tell(self, *tables: TableId, has_key: bool = True, moves: tuple[Move, ...] = ()) -> None:
         """Announce tables in the schemas and in the batch topic."""
@@ -101,6 +101,7 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     file.write_text(_FILE)
     log = MemoryLog()
     monkeypatch.setattr("penstock.wiring.fills.open_topic_log", lambda _: log)
+    monkeypatch.setattr("penstock.wiring.fills.committed_end", lambda _, log, __, topic: len(log.topics[topic]))
     monkeypatch.setattr("penstock.wiring.fills.settled_end", lambda log, topic: len(log.topics[topic]))
     pipeline = Pipeline(load(file), log)
     pipeline.tell(ORDERS, OUT)
@@ -134,6 +135,16 @@ def test_of_what_has_begun_a_target_lacks_either_files_or_a_snapshot(pipeline: P
     assert late in pipeline.begun(ObjectsRecord(schemas_offset=4, passed=(4,)))
 
 
+def test_what_lies_ahead_of_a_target_has_not_begun_there(pipeline: Pipeline) -> None:
+    pipeline.tell(LOG, has_key=False)
+    pipeline.tell(LOGOUT, moves=(Move("shop.orders", "shop.logout", 2),))
+    record = ObjectsRecord(schemas_offset=4)
+
+    begun = [pipeline.begun(record, 1, loaded_to).keys() for loaded_to in (1, 2, 3, 4)]
+
+    assert begun == [{ORDERS}, {ORDERS, OUT}, {ORDERS, OUT, LOG}, {OUT, LOG, LOGOUT}]
+
+
 def test_a_table_without_a_key_waits_where_the_batch_topic_begins(pipeline: Pipeline) -> None:
     pipeline.tell(LOG, has_key=False)
 
@@ -148,7 +159,7 @@ def test_a_link_with_a_schema_knows_nothing_of_tables_of_other_schemas(pipeline:
 
     fills = SnapshotFills(pipeline.spec, link, ObjectsRecord(schemas_offset=3, files_from=9))
 
-    assert fills.begun().keys() == fills.beginning()[1].keys() == {ORDERS, OUT}
+    assert fills.begun(9).keys() == fills.beginning()[1].keys() == {ORDERS, OUT}
 
 
 @pytest.mark.parametrize("later", [SnapshotOptions(where="id = 1"), replace(FULL, link="s-to-b")])

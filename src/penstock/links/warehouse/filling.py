@@ -53,10 +53,10 @@ class Fills(Protocol):
         """
         ...
 
-    def begun(self) -> Mapping[TableId, int | None]:
-        """For each table that has begun: where in the batch topic a target waits that lacks it, or UNFILLED.
+    def begun(self, loaded_to: int) -> Mapping[TableId, int | None]:
+        """For each table that has begun before `loaded_to` of the batch topic: where a target that lacks it waits.
 
-        It is None for one that the link leaves out.
+        It is UNFILLED for one of which files are gone, and None for one that the link leaves out.
         """
         ...
 
@@ -119,7 +119,7 @@ class Filling:
         """
         if self._fills is None or not sink.batch_offset():
             return
-        begun, waiting = self._fills.begun(), sink.waiting()
+        begun, waiting = self._fills.begun(sink.batch_offset()), sink.waiting()
         unsure = {t for t, at in begun.items() if t not in waiting or (at is None and waiting[t] >= 0)}
         absent = sink.absent(unsure) if unsure else ()
         changed = {table for table in unsure if (begun[table] is None) != (table in absent)}
