@@ -89,6 +89,7 @@ def make_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[]
         for module in ("wiring.files", "wiring.fills", "jobs.message_following"):
             patch.setattr(f"penstock.{module}.open_topic_log", lambda _: worlds[0].log)
         patch.setattr("penstock.jobs.message_following.open_topic_tail", lambda _, starts: Tail(worlds[0].log, starts))
+        patch.setattr("penstock.wiring.fills.committed_end", lambda _, log, __, topic: len(log.values[topic, 0]))
         patch.setattr("penstock.wiring.fills.settled_end", lambda log, topic: len(log.values[topic, 0]))
         yield make
 
@@ -130,6 +131,8 @@ def test_what_a_new_target_learns_is_what_all_messages_say(
 
         # Its record is older than the end at which a target begins.
         assert set(older.beginning()[1]) == begun(world.messages())
+        for loaded_to in range(max(1, world.begin), world.end + 1):
+            assert set(world.fills().begun(loaded_to)) == begun(world.messages()[:loaded_to])
         old = max(world.publisher.record.deleted_to, world.end - step.kept)
         world.sweep(old, old)
         assert_nothing_is_missed(world)
