@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.core.avro.buffers import binary_offsets
 from penstock.core.avro.schemas import table_schema
@@ -23,7 +24,7 @@ from penstock.links.joins.columns import InputColumns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from penstock.core.avro.arrays import Integers
+    from penstock.core.avro.arrays import Flags, Integers
     from penstock.core.avro.envelope_decode import DecodedRows
     from penstock.core.joins.plan import PlannedInput
     from penstock.links.joins.spec import JoinJob
@@ -80,9 +81,9 @@ def estimate_state(
                 rows_of_change += _rows_of_change(decoded)
                 # Where the table came back to a schema, sizes are the same whichever of the times it was.
                 orders = np.zeros((len(decoded), 3), np.int64)
-                is_whole = pa.array(~lacking_anything(find_lacking(decoded), len(decoded)))
+                is_whole = _is_whole(given, decoded)
                 for part, piece, _ in columns.pieces(schema_id, decoded.rows, orders):
-                    sizes += _sizes(given, piece.filter(is_whole[part]))
+                    sizes += _sizes(given, piece.filter(pa.array(is_whole[part])))
         # Offsets are those of the ends of transactions, and of what was compacted away, too.
         messages = round(offsets * count / seen) if seen else 0
         rows = round(messages * max(0, rows_of_change) / count) if count else 0
@@ -117,6 +118,14 @@ def _rows_of_change(decoded: DecodedRows) -> int:
     """How many more rows there are behind changes than before them."""
     ops = decoded.op.to_pylist()
     return sum(op in {Op.CREATE.value, Op.READ.value} for op in ops) - ops.count(Op.DELETE.value)
+
+
+def _is_whole(given: PlannedInput, decoded: DecodedRows) -> Flags:
+    """Which rows have all of their columns. What is deleted may say its key alone where rows may lack columns."""
+    is_whole = ~lacking_anything(find_lacking(decoded), len(decoded))
+    if given.is_partial:
+        is_whole &= np.asarray(pc.not_equal(decoded.op, pa.scalar(Op.DELETE.value)), np.bool_)
+    return is_whole
 
 
 def _sizes(given: PlannedInput, rows: pa.RecordBatch) -> list[float]:
