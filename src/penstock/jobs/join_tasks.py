@@ -6,7 +6,7 @@ As in `capture_tasks`, what talks to servers is imported where it is used.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from penstock.ports.registry import Registry
 
 
+PIECE_BYTES: Final = 64 << 20
+"""Of events that are packed together. The kernel takes any number of blocks of a bucket, in any order."""
+
+
 @dataclass(frozen=True, slots=True)
 class MessagePacker:
     """Makes of messages (topic, partition, offset, value) a block of events for each bucket. Travels to executors."""
@@ -29,17 +33,22 @@ class MessagePacker:
     job: JoinJob
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pack all messages of a task together; raises what `JoinDecoder.decode` does."""
-        from penstock.links.joins.decode import sort_out  # noqa: PLC0415 - see the module's docstring
+        """Pack the messages of a task, many together; raises what `JoinDecoder.decode` does."""
+        from penstock.core.joins.blocks import in_pieces  # noqa: PLC0415 - see the module's docstring
+        from penstock.links.joins.decode import set_apart  # noqa: PLC0415
 
         decoder = _decoder(self)
-        events, unreadable = sort_out(
+        unreadable: list[Unreadable] = []
+        decoded = (
             each
             for batch in batches
             for place, offsets, values in _by_partition(batch)
             for each in decoder.decode(*place, offsets, values)
         )
-        yield from _packed(events, unreadable, self.first_by)
+        for events in in_pieces(set_apart(decoded, unreadable), PIECE_BYTES):
+            yield from _packed(events, unreadable, self.first_by)
+            unreadable.clear()
+        yield from _packed([], unreadable, self.first_by)
 
     @property
     def first_by(self) -> str:
@@ -53,23 +62,33 @@ class CompletedPacker:
     """Makes of blocks whose rows the kernel has made whole those that the join reads. Travels to executors."""
 
     job: JoinJob
+    piece_bytes: int = PIECE_BYTES
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pack all blocks of a task together; raises PenstockError for rows that the plan does not fit any more."""
-        from penstock.core.joins.blocks import unpack_events  # noqa: PLC0415 - see the module's docstring
+        """Pack the blocks of a task; raises PenstockError for rows that the plan does not fit any more."""
+        from penstock.core.joins.blocks import in_pieces  # noqa: PLC0415 - see the module's docstring
         from penstock.core.joins.completing import completed_events  # noqa: PLC0415
-        from penstock.core.joins.unreadable import BUCKET  # noqa: PLC0415
         from penstock.links.joins.decode import sort_out, to_join  # noqa: PLC0415
 
-        aside: list[bytes] = []
-        blocks: list[bytes] = []
-        for batch in batches:
-            rows: list[tuple[Any, Any]] = list(zip(*(each.to_pylist() for each in batch.columns), strict=True))
-            for bucket, block in rows:
-                (aside if bucket == BUCKET else blocks).append(block)
-        events = [each for block in blocks for each in unpack_events(block)]
-        whole, orphans = sort_out(to_join(self.job, completed_events(self.job.plan, events)))
-        yield from _packed(whole, orphans, "row_key" if self.job.plan.remembered else "join_key", aside)
+        by, aside = "row_key" if self.job.plan.remembered else "join_key", list[bytes]()
+        for events in in_pieces(_unpacked(batches, aside), self.piece_bytes):
+            whole, orphans = sort_out(to_join(self.job, completed_events(self.job.plan, events)))
+            yield from _packed(whole, orphans, by, aside)
+            aside.clear()
+        yield from _packed([], [], by, aside)
+
+
+def _unpacked(batches: Iterable[pa.RecordBatch], aside: list[bytes]) -> Iterator[pa.RecordBatch]:
+    """Yield the events of blocks, one block after the other, and add to `aside` those that are no events."""
+    from penstock.core.joins.blocks import unpack_events  # noqa: PLC0415 - see the module's docstring
+    from penstock.core.joins.unreadable import BUCKET  # noqa: PLC0415
+
+    for batch in batches:
+        for bucket, block in zip(*batch.columns, strict=True):
+            if bucket.as_py() == BUCKET:
+                aside.append(block.as_py())
+            else:
+                yield from unpack_events(block.as_py())
 
 
 def _packed(

@@ -31,6 +31,8 @@ _SETTINGS = {
     f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
     # Of the messages that go to Python, and of the blocks that come back; other links have few rows, and large ones.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # Arrow's arrays of bytes end at 2 GiB, which blocks of large rows may come to together.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
     # Hadoop's own starts ten processes for each file of a checkpoint on a local disk.
     "fs.AbstractFileSystem.file.impl": "io.penstock.join.LocalFiles",
 }

@@ -13,7 +13,7 @@ from penstock.core.avro.buffers import binary_octets, binary_offsets
 from penstock.core.joins.events import SCHEMA, TRUNCATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -24,6 +24,23 @@ BUCKETS: Final = 64
 
 _NUMBERS = ("input", "op", "part", "position", "place", "place_row")
 _COLUMNS = ("join_key", "row_key", "row")
+
+
+def in_pieces(events: Iterable[pa.RecordBatch], bytes_max: int) -> Iterator[list[pa.RecordBatch]]:
+    """Yield events in their order, about so many bytes at a time, or one event."""
+    piece: list[pa.RecordBatch] = []
+    size = 0
+    for batch in events:
+        rows = max(1, batch.num_rows * bytes_max // max(1, batch.nbytes))
+        for start in range(0, batch.num_rows, rows):
+            part = batch.slice(start, rows)
+            if piece and size + part.nbytes > bytes_max:
+                yield piece
+                piece, size = [], 0
+            piece.append(part)
+            size += part.nbytes
+    if piece:
+        yield piece
 
 
 def pack_events(events: Sequence[pa.RecordBatch], by: str) -> Iterator[tuple[int, bytes]]:

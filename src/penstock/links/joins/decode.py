@@ -142,18 +142,21 @@ class JoinDecoder:
 
 def sort_out(decoded: Iterable[pa.RecordBatch | Unreadable]) -> tuple[list[pa.RecordBatch], list[Unreadable]]:
     """Events, and messages that are none. Raises as `require_few`."""
-    events: list[pa.RecordBatch] = []
     unreadable: list[Unreadable] = []
+    return list(set_apart(decoded, unreadable)), unreadable
+
+
+def set_apart(decoded: Iterable[pa.RecordBatch | Unreadable], unreadable: list[Unreadable]) -> Iterator[pa.RecordBatch]:
+    """Yield events, and add to `unreadable` the messages between them that are none. Raises as `require_few`."""
     foreign: list[Unreadable] = []
     for each in decoded:
         if not isinstance(each, Unreadable):
-            events.append(each)
+            yield each
             continue
         unreadable.append(each)
         if _is_foreign(each):
             foreign.append(each)
             _require_few(foreign)
-    return events, unreadable
 
 
 def require_few(unreadable: Sequence[Unreadable]) -> None:
