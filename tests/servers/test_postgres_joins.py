@@ -189,6 +189,26 @@ def test_a_compacted_topic_whose_rows_may_lack_columns_is_refused_with_what_to_d
     assert f"set cleanup.policy=delete, retention.ms=-1 and retention.bytes=-1 on {topic}" in asked.stderr
 
 
+@pytest.mark.nightly
+def test_a_topic_that_is_compacted_later_stops_its_join_and_is_not_verified(
+    make_postgres: Callable[..., PostgresChain], kafka: KafkaBroker
+) -> None:
+    joined = _with_join(make_postgres(*_TABLES), InProcessRunner())
+    joined.carry()
+    chain, refused = joined.chain, "whose rows may lack columns, and it is compacted"
+    _compact(kafka, f"src_{chain.name}.public.note")
+
+    verified = CliRunner().invoke(joinery, ["verify", str(chain.file)])
+    with pytest.raises(UsageError, match=refused):
+        joined.carry()
+    joined.ask("rebuild", _name(chain))
+    with pytest.raises(UsageError, match=refused):
+        joined.carry()
+
+    assert verified.exit_code == UsageError.exit_code
+    assert refused in verified.stderr
+
+
 def _compact(kafka: KafkaBroker, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)

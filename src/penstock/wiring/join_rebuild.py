@@ -37,6 +37,7 @@ from penstock.wiring.joins import (
     open_join_publisher,
     read_join,
     register_output,
+    require_kept,
     require_whole,
     with_topics,
 )
@@ -165,7 +166,9 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | O
         def planned(pinned: Mapping[str, int]) -> _Planned:
             topic = schema_changes_topic(spec)
             job = resolve_join(spec.join(name), read.announced, registry.value_schema, topic, pinned)
-            return with_topics(spec, log, job, read)
+            job, partitions = with_topics(spec, log, job, read)
+            require_kept(log, job)
+            return job, partitions
 
         job, partitions = _begun(spec, name, record, planned, log)
         generation = _replaced(spec, name, record) + 1
@@ -205,6 +208,7 @@ def _open_as_it_was(
     log, registry, read = found
     try:
         planned = plan_as_it_was(spec, name, log, registry, read)
+        require_kept(log, planned.job)
     except PenstockError as error:
         if error.retryable:
             raise

@@ -10,7 +10,7 @@ from penstock.adapters.duckdb.database import DuckdbLimits
 from penstock.adapters.duckdb.scratch import open_scratch
 from penstock.core.errors import UsageError
 from penstock.links.joins.verify import JoinTopics, verify_join
-from penstock.wiring.joins import standing_join
+from penstock.wiring.joins import require_kept, standing_join
 from penstock.wiring.open import open_registry, open_topic_log
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def run_verification(spec: PipelineSpec, name: str, keys: int | None, salt: int)
 def _verify(spec: PipelineSpec, name: str, keys: int | None, salt: int) -> JoinVerification:
     with closing(open_topic_log(spec)) as log, closing(open_registry(spec)) as registry:
         standing = standing_join(spec, name, log, registry)
+        require_kept(log, standing.job)
         shapes = log.shapes(standing.counting)
         gone = [topic for topic in standing.counting if topic not in shapes]
         if gone:

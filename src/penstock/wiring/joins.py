@@ -209,6 +209,7 @@ def open_join(spec: PipelineSpec, name: str, epoch: int) -> OpenedJoin:
         if record is None:
             _require_next_steps(spec, name, log, registry)
         job, partitions = with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
+        require_kept(log, job)
         next_record, announcement = _next_record(spec, job, epoch, record)
         if record is not None and announcement is not None and announcement.kind is SchemaChangeKind.SCHEMA:
             _require_no_later_step(spec, name)
@@ -380,7 +381,6 @@ def require_kept(log: TopicReader, job: JoinJob) -> None:
 
 def require_whole(log: TopicReader, job: JoinJob, partitions: Sequence[tuple[str, int]]) -> None:
     """Raise UsageError unless every message of the inputs is there: without the first ones rows are missing."""
-    require_kept(log, job)
     begins: Mapping[tuple[str, int], int] = log.begins(partitions)
     for (topic, partition), offset in begins.items():
         if offset:
