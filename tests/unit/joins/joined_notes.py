@@ -26,6 +26,7 @@ from penstock.links.joins.spec import JoinJob, JoinStream
 
 if TYPE_CHECKING:
     from penstock.core.joins.unreadable import Unreadable
+    from penstock.core.tables import TableSchema
 
 NUMBER, TEXT = IntegerType(32, unsigned=False), TextType(2000, "utf8")
 NOTE = replace(
@@ -50,10 +51,11 @@ WHOLE = {"id": 1, "shop": 7, "state": "open", "text": "long"}
 class Joined:
     """Notes and the shops that they are of: messages are decoded, made whole and joined, a micro-batch each."""
 
-    def __init__(self, where: str = "", note: Any = NOTE) -> None:  # noqa: ANN401 - a table
-        notes = JoinInput("db.shop.t0", note, ("shop",), where=where)
+    def __init__(self, where: str = "", note: TableSchema = NOTE, exclude: tuple[str, ...] = ()) -> None:
+        self.note = replace(note, partial_rows=True)
+        notes = JoinInput("db.shop.t0", note, ("shop",), where=where, exclude=exclude)
         shops = JoinInput("db.shop.t1", SHOP, ("id",), aliases=(("id", "shop"),))
-        self.schemas = {0: value_schema(NOTE), 1: value_schema(SHOP)}
+        self.schemas = {0: value_schema(self.note), 1: value_schema(SHOP)}
         streams = tuple(
             JoinStream("db", table.table, f"db.shop.t{index}", index, "", (((0, 0),),), (Described((0, 0, 0), index),))
             for index, table in enumerate((NOTE, SHOP))
@@ -78,7 +80,7 @@ class Joined:
 
     def message(self, index: int, op: Op, row: dict[str, Any], lacks: tuple[str, ...] = ()) -> pa.BinaryArray:
         """The message of the next change, and no other."""
-        table, self.place = (NOTE, SHOP)[index], self.place + 1
+        table, self.place = (self.note, SHOP)[index], self.place + 1
         fields = pa.schema([each.with_nullable(nullable=True) for each in arrow_schema(table)])
         rows = pa.RecordBatch.from_pylist([row], schema=fields)
         count = np.array([self.place], np.int64)

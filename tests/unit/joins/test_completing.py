@@ -15,6 +15,7 @@ from penstock.core.joins.completing import Orphan
 from penstock.core.joins.events import truncate_event
 from penstock.core.joins.inputs import JoinInput
 from penstock.core.joins.plan import plan_join
+from penstock.core.tables import BytesType, Column
 from penstock.links.joins.decode import UNREADABLE_MAX, sort_out, to_join
 from penstock.links.joins.kept_job import job_from_mapping, job_to_mapping
 
@@ -137,6 +138,28 @@ def test_a_join_that_was_begun_with_whole_rows_stops_at_one_that_lacks_a_column(
         joined.take(0, Op.UPDATE, {"id": 1, "shop": 8, "state": "open"}, ("text",))
 
     assert stopped.value.hint == "they lack text; have the join made again: penstock joinery rebuild FILE JOIN"
+
+
+def test_a_join_of_whole_rows_does_not_stop_for_lack_of_what_it_does_not_read() -> None:
+    joined = Joined(note=replace(NOTE, partial_rows=False), exclude=("text",))
+    joined.take(0, Op.READ, WHOLE)
+
+    joined.take(0, Op.UPDATE, SAID, ("text",))
+
+    assert joined.rows == {1: {**SAID, "city": "Bonn"}}
+
+
+def test_a_default_that_only_the_source_knows_stops_a_join_unless_the_column_is_excluded() -> None:
+    raw = Column("raw", BytesType(16, fixed=True), nullable=False, default="0x00ff")
+    note = replace(NOTE, columns=(*NOTE.columns, raw))
+    reads, excludes = Joined(note=note), Joined(note=note, exclude=("raw",))
+
+    with pytest.raises(PenstockError, match=r"a row of shop.t0 was inserted without raw, and ") as stopped:
+        reads.take(0, Op.CREATE, WHOLE, ("raw",))
+    excludes.take(0, Op.CREATE, WHOLE, ("raw",))
+
+    assert stopped.value.hint.startswith("put the column into exclude_fields, and have a join that has begun made")
+    assert excludes.rows == {1: {**WHOLE, "city": "Ulm"}}
 
 
 def test_an_update_that_lacks_nothing_that_the_join_reads_is_whole() -> None:

@@ -60,5 +60,8 @@ def _default(schema: TableSchema, name: str) -> pa.Scalar[Any]:
         return fill_value(replace(schema.column(name), filled=None))[0]
     except ValueError as error:
         message = f"a row of {schema.table} was inserted without {name}, and {error}"
-        hint = "put the column into exclude_fields, or set binlog_row_image=FULL in the source and begin a new pipeline"
+        hint = (
+            "put the column into exclude_fields, and have a join that has begun made again: penstock joinery rebuild "
+            "FILE JOIN; or set binlog_row_image=FULL in the source and begin a new pipeline"
+        )
         raise PenstockError(message, hint) from error

@@ -53,6 +53,12 @@ class PlannedInput:
         """Whether its rows may lack columns."""
         return bool(self.needed)
 
+    @property
+    def read_columns(self) -> frozenset[str]:
+        """All that the join reads of a row."""
+        kept = (column.name for column in (*self.stored.columns, *self.tested))
+        return frozenset((*self.join_keys, *self.row_key, *kept))
+
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
@@ -286,5 +292,5 @@ def with_needed(given: PlannedInput, table: TableSchema) -> PlannedInput:
     """Add what the join reads of rows of `table`, if they may lack columns."""
     if not table.partial_rows:
         return given
-    names = {*given.join_keys, *given.row_key, *(each.name for each in (*given.stored.columns, *given.tested))}
-    return replace(given, needed=tuple(replace(c, comment="") for c in table.columns if c.name in names))
+    needed = (column for column in table.columns if column.name in given.read_columns)
+    return replace(given, needed=tuple(replace(column, comment="") for column in needed))

@@ -98,10 +98,9 @@ def as_planned(
     """
     if all(name == origin for name, origin in origins.items()):
         return rows
-    needed = {column.name for column in (*given.stored.columns, *given.tested)} | {*given.join_keys, *given.row_key}
     found: dict[str, ArrowArray] = {}
     for column in table.columns:
-        if column.name not in needed:
+        if column.name not in given.read_columns:
             continue
         match origins[column.name]:
             case str(name):

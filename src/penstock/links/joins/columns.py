@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from penstock.core.avro.arrays import Flags
     from penstock.core.joins.described import Origin
     from penstock.core.joins.plan import PlannedInput
     from penstock.core.schema_changes import SchemaChange
@@ -56,6 +57,15 @@ class InputColumns:
                 origins = self._origins_at(int(numbers[start]))
                 piece = as_planned(self._given, table, origins, rows.slice(start, end - start))
                 yield slice(start, end), piece, origins
+
+    def read_of(self, schema_id: int, lacking: Mapping[str, Flags]) -> Mapping[str, Flags]:
+        """What rows of a schema lack (see core/joins/lacking.py) of the columns that the plan reads."""
+        if not lacking:
+            return lacking
+        numbers = [number for number, each in enumerate(self._versions) if each.schema_id == schema_id]
+        origins = [self._origins_at(number) for number in numbers]
+        read = {each.get(name) for each in origins for name in self._given.read_columns}
+        return {name: flags for name, flags in lacking.items() if name in read}
 
     def _origins_at(self, number: int) -> Mapping[str, Origin]:
         if number not in self._origins:

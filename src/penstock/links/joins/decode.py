@@ -109,14 +109,15 @@ class JoinDecoder:
         if not is_own.all():
             reason = f"it is not of {stream.source}.{stream.table}"
             raise _no_change(reason)
-        given, lacking = self.job.plan.inputs[index], find_lacking(decoded)
+        given, columns = self.job.plan.inputs[index], self._columns[index]
+        lacking = columns.read_of(schema_id, find_lacking(decoded))
         if lacking and not given.is_partial:
             raise _lacks(self.job, stream, lacking)
         all_rows, lacking = with_defaults(schema, decoded, lacking)
         timelines = timelines_at(stream.timelines[partition], offsets)
         orders = read_orders(decoded, timelines)
         is_deleted = np.asarray(pc.equal(decoded.op, pa.scalar(Op.DELETE.value)), np.bool_)
-        for part, rows, origins in self._columns[index].pieces(schema_id, all_rows, orders):
+        for part, rows, origins in columns.pieces(schema_id, all_rows, orders):
             changed = Changed(rows, is_deleted[part], partition, offsets[part], orders[part])
             if not given.is_partial:
                 yield row_events(self.job.plan, index, changed)

@@ -81,7 +81,7 @@ def estimate_state(
                 rows_of_change += _rows_of_change(decoded)
                 # Where the table came back to a schema, sizes are the same whichever of the times it was.
                 orders = np.zeros((len(decoded), 3), np.int64)
-                is_whole = _is_whole(given, decoded)
+                is_whole = _is_whole(given, decoded, columns.read_of(schema_id, find_lacking(decoded)))
                 for part, piece, _ in columns.pieces(schema_id, decoded.rows, orders):
                     sizes += _sizes(given, piece.filter(pa.array(is_whole[part])))
         # Offsets are those of the ends of transactions, and of what was compacted away, too.
@@ -120,9 +120,9 @@ def _rows_of_change(decoded: DecodedRows) -> int:
     return sum(op in {Op.CREATE.value, Op.READ.value} for op in ops) - ops.count(Op.DELETE.value)
 
 
-def _is_whole(given: PlannedInput, decoded: DecodedRows) -> Flags:
-    """Which rows have all of their columns. What is deleted may say its key alone where rows may lack columns."""
-    is_whole = ~lacking_anything(find_lacking(decoded), len(decoded))
+def _is_whole(given: PlannedInput, decoded: DecodedRows, lacking: Mapping[str, Flags]) -> Flags:
+    """Which rows have all that is read of them. A deleted one may say its key alone where rows may lack columns."""
+    is_whole = ~lacking_anything(lacking, len(decoded))
     if given.is_partial:
         is_whole &= np.asarray(pc.not_equal(decoded.op, pa.scalar(Op.DELETE.value)), np.bool_)
     return is_whole
