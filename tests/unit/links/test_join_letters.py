@@ -56,6 +56,16 @@ def test_what_the_next_state_reads_first_the_join_does_not_set_aside_again(publi
     ]
 
 
+def test_a_message_that_two_inputs_of_a_table_tell_of_is_set_aside_once(publisher: MemoryPublisher) -> None:
+    join = joined(publisher, read=6)
+
+    told = join.set_aside(poison(7, 7))
+    join.publish(5, {PLACE: 9}, [], poison(7, 8, 8))
+
+    assert told == poison(7)
+    assert [record["letters"] for record in publisher.records] == [1, 2]
+
+
 def test_what_the_next_state_had_read_before_a_start_is_set_aside_by_nobody_again(publisher: MemoryPublisher) -> None:
     join = joined(publisher, read=6, begun=8)
 

@@ -131,10 +131,14 @@ class JoinLetters:
             return fresh
 
     def _fresh(self, unreadable: Sequence[Unreadable]) -> list[Unreadable]:
-        """Those that nobody has set aside."""
+        """Those that nobody has set aside, each once: of a table that is joined with itself, each input tells."""
         read = (self.record.places, self._begun)
         behind = [each for each in unreadable if all(each.offset >= of.get(_place(each)[:2], 0) for of in read)]
-        return [each for each in behind if _place(each) not in self._ahead]
+        found: dict[tuple[str, int, int], Unreadable] = {}
+        for each in behind:
+            if _place(each) not in self._ahead:
+                found.setdefault(_place(each), each)
+        return list(found.values())
 
     def go_over(self, target: JoinTarget) -> JoinPublisher:
         """Publish the output, too, from now on."""
