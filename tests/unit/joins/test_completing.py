@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 from tests.unit.joins.joined_notes import NOTE, OUTPUT, SAID, SHOP, WHOLE, Joined
 
+from penstock.core.avro.schemas import value_schema
 from penstock.core.changes import Op
 from penstock.core.errors import PenstockError
 from penstock.core.joins.cells import lacks_cells, merge_cells
 from penstock.core.joins.completing import Orphan
+from penstock.core.joins.described import Described
 from penstock.core.joins.events import truncate_event
 from penstock.core.joins.inputs import JoinInput
 from penstock.core.joins.plan import plan_join
@@ -160,6 +162,20 @@ def test_a_default_that_only_the_source_knows_stops_a_join_unless_the_column_is_
 
     assert stopped.value.hint.startswith("put the column into exclude_fields, and have a join that has begun made")
     assert excludes.rows == {1: {**WHOLE, "city": "Ulm"}}
+
+
+def test_a_join_that_is_made_again_has_no_values_of_a_column_that_was_dropped_and_added_again() -> None:
+    joined = Joined()
+    joined.schemas[2] = value_schema(replace(NOTE, columns=NOTE.columns[:3]))
+    notes, shops = joined.job.streams
+    described = (Described((0, 0, 0), 0), Described((1, 10, 0), 2), Described((1, 15, 0), 0))
+    joined.job = replace(joined.job, streams=(replace(notes, described=described), shops))
+    joined.take(0, Op.READ, WHOLE)
+    joined.place = 19
+
+    joined.take(0, Op.UPDATE, SAID, ("text",))
+
+    assert joined.rows == {1: {**SAID, "text": None, "city": "Bonn"}}
 
 
 def test_an_update_that_lacks_nothing_that_the_join_reads_is_whole() -> None:
