@@ -215,7 +215,8 @@ class KeptJoin:
             for given, topic in enumerate(self._topics):
                 messages = [each for part in self.history.rounds[:rounds] for each in part if each.input == given]
                 values = pa.array([self._value(each) for each in messages], pa.binary())
-                decoded, unreadable = sort_out(decoder.decode(topic, 0, np.arange(len(messages)), values))
+                keys = pa.nulls(len(messages), pa.binary())
+                decoded, unreadable = sort_out(decoder.decode(topic, 0, np.arange(len(messages)), values, keys))
                 assert not unreadable
                 events += decoded
         return fold({}, plan, output_changes(plan, JoinState(2, plan.optional).apply(events)))

@@ -131,7 +131,7 @@ def gone_and_new(differences: pa.Table) -> list[Counter[tuple[bytes, ...]]]:
 def test_the_kernel_finds_the_differences_that_the_algebra_finds(
     spark: SparkSession, tmp_path: Path, *, remembered: bool, optional: bool, partial: bool
 ) -> None:
-    streams = streams_of(8, remembered=remembered, optional=optional, partial=partial)
+    streams = streams_of(3, remembered=remembered, optional=optional, partial=partial)
     completer, state = RowCompleter(streams.plan), JoinState(3, streams.plan.optional)
     assert bool(streams.plan.remembered) is remembered
     expected = []
@@ -212,7 +212,7 @@ def test_files_of_a_state_are_as_hadoop_makes_them_and_no_process_is_started_for
 def test_a_state_that_is_read_from_outside_has_the_rows_that_were_read(spark: SparkSession, tmp_path: Path) -> None:
     home = tmp_path / "a home"
     home.mkdir()
-    streams = streams_of(9, remembered=True, optional=False)
+    streams = streams_of(16, remembered=True, optional=False)
     for batch in range(2):
         for _ in range(300):
             streams.change()

@@ -97,7 +97,8 @@ def _events(
     for (topic, partition), raws in log.read_messages(ranges, _BYTES_MAX).items() if ranges else ():
         offsets = np.array([raw.offset for raw in raws], np.int64)
         values = pa.array([raw.value for raw in raws], pa.binary())
-        decoded += decoder.decode(topic, partition, offsets, values)
+        keys = pa.array([raw.key if raw.value is None else None for raw in raws], pa.binary())
+        decoded += decoder.decode(topic, partition, offsets, values, keys)
     events, unreadable = sort_out(decoded)
     completed, orphans = sort_out(to_join(decoder.job, completer.take(events)))
     return completed, [*unreadable, *orphans]

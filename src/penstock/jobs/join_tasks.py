@@ -27,7 +27,10 @@ PIECE_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class MessagePacker:
-    """Makes of messages (topic, partition, offset, value) a block of events for each bucket. Travels to executors."""
+    """Makes of messages (topic, partition, offset, value, key) a block of events for each bucket. Travels to executors.
+
+    Of keys, only those of messages without a value are wanted.
+    """
 
     pipeline: PipelineSpec
     job: JoinJob
@@ -42,8 +45,8 @@ class MessagePacker:
         decoded = (
             each
             for batch in batches
-            for place, offsets, values in _by_partition(batch)
-            for each in decoder.decode(*place, offsets, values)
+            for place, offsets, values, keys in _by_partition(batch)
+            for each in decoder.decode(*place, offsets, values, keys)
         )
         for events in in_pieces(set_apart(decoded, unreadable), PIECE_BYTES):
             yield from _packed(events, unreadable, self.first_by)
@@ -141,17 +144,21 @@ def _decoder(task: MessagePacker) -> JoinDecoder:
     return kept.decoder
 
 
-def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, int], Integers, pa.BinaryArray]]:
-    """The messages of each partition in the order of their offsets."""
+def _by_partition(
+    batch: pa.RecordBatch,
+) -> Iterator[tuple[tuple[str, int], Integers, pa.BinaryArray, pa.BinaryArray]]:
+    """The messages of each partition in the order of their offsets: those, values and keys."""
     import pyarrow as pa  # noqa: PLC0415 - see the module's docstring
 
     table = pa.Table.from_batches([batch]).sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
     topics: list[Any] = table["topic"].to_pylist()
     partitions: list[Any] = table["partition"].to_pylist()
-    chunks: list[Any] = table.select(["offset", "value"]).combine_chunks().to_batches()
-    offsets, values = chunks[0].column(0).to_numpy(), chunks[0].column(1)
+    chunks: list[Any] = table.select(["offset", "value", "key"]).combine_chunks().to_batches()
+    offsets, values, keys = chunks[0].column(0).to_numpy(), chunks[0].column(1), chunks[0].column(2)
     start = 0
     for end in range(1, len(table) + 1):
         if end == len(table) or (topics[end], partitions[end]) != (topics[start], partitions[start]):
-            yield (topics[start], partitions[start]), offsets[start:end], values.slice(start, end - start)
+            count = end - start
+            place = topics[start], partitions[start]
+            yield place, offsets[start:end], values.slice(start, count), keys.slice(start, count)
             start = end

@@ -106,9 +106,9 @@ def start_join_query(
         "maxOffsetsPerTrigger": str(OFFSETS_MAX),
     }
     messages = session.readStream.format("kafka").options(**options).load()
-    packed = messages.select("topic", "partition", "offset", "value").mapInArrow(
-        _Telling(MessagePacker(spec, work.job)), BLOCKS
-    )
+    # A key is wanted of a tombstone alone, which has nothing else.
+    columns = ("topic", "partition", "offset", "value", "IF(value IS NULL, key, NULL) AS key")
+    packed = messages.selectExpr(*columns).mapInArrow(_Telling(MessagePacker(spec, work.job)), BLOCKS)
     plan = work.job.plan
     if plan.partial:
         packed = completed_blocks(packed, plan.partial).mapInArrow(_Telling(CompletedPacker(work.job)), BLOCKS)

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from tests.unit.avro.envelopes import PROCESSED_AT_MS, SHOP, batch_of, encodable
 
 from penstock.core.arrow_types import arrow_schema
+from penstock.core.avro.envelope_encode import key_columns
 from penstock.core.avro.schemas import value_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import CorruptLogError
 from penstock.core.files import META_PREFIX
 from penstock.core.json_messages.fields import PREFIX
+from penstock.core.json_messages.keys import decode_json_keys
 from penstock.core.json_messages.texts import EXACT_MAX
 from penstock.core.message_format import (
     changes_as_messages,
@@ -216,6 +218,21 @@ def test_every_float_of_32_bits_comes_back(value: float) -> None:
     _, values = encoded(batch)
 
     assert repr(decode_rows(ALL, value_schema(ALL), values).rows.column("small")[0].as_py()) == repr(value)
+
+
+@given(st.from_type(RowBatch))
+@settings(max_examples=40)
+def test_the_columns_of_a_key_come_back_from_it(batch: RowBatch) -> None:
+    columns = key_columns(in_json(batch.schema), batch)
+    if columns is None:
+        return
+    keys, _ = encoded(batch)
+
+    found = decode_json_keys([batch.schema.column(name) for name in batch.schema.key], keys)
+
+    assert found.schema.names == list(batch.schema.key)
+    assert [column.type for column in found.columns] == [column.type for column in columns]
+    assert [list(map(str, values)) for values in found.columns] == [list(map(str, values)) for values in columns]
 
 
 def test_a_delete_is_its_change_and_a_tombstone_behind_it() -> None:

@@ -76,7 +76,9 @@ class Joined:
         """The events of a message."""
         messages = self.message(index, op, row, lacks)
         decoder = JoinDecoder(self.job, self.schemas.__getitem__)
-        return sort_out(decoder.decode(f"db.shop.t{index}", 0, np.array([self.place]), messages))[0]
+        return sort_out(
+            decoder.decode(f"db.shop.t{index}", 0, np.array([self.place]), messages, pa.nulls(1, pa.binary()))
+        )[0]
 
     def message(self, index: int, op: Op, row: dict[str, Any], lacks: tuple[str, ...] = ()) -> pa.BinaryArray:
         """The message of the next change, and no other."""

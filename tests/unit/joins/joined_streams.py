@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.joins.completing import RowCompleter, partial_events
-from penstock.core.joins.events import Changed, row_events, truncate_event
+from penstock.core.joins.events import Changed, row_events, tombstone_events, truncate_event
 from penstock.core.joins.identity import identifying_places
 from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import plan_join
@@ -91,7 +91,7 @@ def order_of(place: int) -> tuple[int, int, int]:
 class Message:
     """A change of one row in a topic; `row` is the row as it last was where it is deleted.
 
-    Of its values those that it `lacks` are not told.
+    Of its values those that it `lacks` are not told. A tombstone tells its key alone, and no place.
     """
 
     input: int
@@ -101,6 +101,7 @@ class Message:
     row: Row
     is_deleted: bool
     lacks: tuple[str, ...] = ()
+    is_tombstone: bool = False
 
     def key(self, given: JoinInput) -> Key:
         return tuple(self.row[name] for name in given.table.key)
@@ -180,11 +181,13 @@ class Streams:
         return values
 
     def _tell(self, index: int, row: Row, *, is_deleted: bool, lacks: tuple[str, ...] = ()) -> None:
+        """Write a message; of a delete that, or its tombstone, or both: compaction leaves the tombstone."""
         partition = crc32(repr(_key(self.inputs[index], row)).encode()) % PARTITIONS
-        end = self.ends.get((index, partition), 0)
-        self.ends[index, partition] = end + self.rng.randint(1, 2)
-        message = Message(index, partition, end, self.place, row, is_deleted, lacks)
-        self.waiting.setdefault((index, partition), []).append(message)
+        for is_tombstone in self.rng.choice([(False,), (True,), (False, True)]) if is_deleted else (False,):
+            end = self.ends.get((index, partition), 0)
+            self.ends[index, partition] = end + self.rng.randint(1, 2)
+            message = Message(index, partition, end, self.place, row, is_deleted, lacks, is_tombstone)
+            self.waiting.setdefault((index, partition), []).append(message)
 
     def read_some(self, share: float) -> list[pa.RecordBatch]:
         """Read on, here more and there less, and some of it again; return the events in any order.
@@ -222,7 +225,11 @@ class Streams:
         fields = arrow_schema(self.inputs[message.input].table)
         if self.rng.random() < 0.2:
             fields = fields.append(pa.field("added_later", pa.string()))
-        table = self.inputs[message.input].table
+        table, offsets = self.inputs[message.input].table, np.array([message.offset], np.int64)
+        if message.is_tombstone:
+            names = pa.schema([field for field in fields if field.name in table.key])
+            keys = pa.RecordBatch.from_pylist([message.row], schema=names)
+            return tombstone_events(self.plan, message.input, keys, message.partition, offsets)
         lacks = set(message.lacks)
         if table.partial_rows and message.is_deleted:
             lacks = set(message.row) - set(table.key)
@@ -233,7 +240,7 @@ class Streams:
             rows,
             np.array([message.is_deleted]),
             message.partition,
-            np.array([message.offset], np.int64),
+            offsets,
             np.array([order_of(message.place)], np.int64),
         )
         if not table.partial_rows:

@@ -87,6 +87,7 @@ def test_a_change_of_a_row_that_is_not_known_is_a_dead_letter_until_the_row_come
 
     (letter,) = joined.letters
     assert (letter.topic, letter.partition, letter.offset, letter.lacks) == ("db.shop.t0", 0, 3, True)
+    assert letter.value is not None
     assert letter.value[:1] == b"\0"
     assert letter.reason.startswith("it lacks text, which it left as it was")
     assert letter.reason.endswith("penstock snapshot FILE shop.t0")

@@ -29,6 +29,7 @@ ID = Column("id", INT, nullable=False)
 STARS = Column("stars", INT, nullable=True)
 STATUS = Column("status", TEXT, nullable=True, default="open")
 FIRST = (ID, STARS)
+NO_KEY = pa.nulls(1, pa.binary())
 
 
 @dataclass(frozen=True)
@@ -255,16 +256,16 @@ def test_columns_that_are_announced_while_a_join_goes_on_have_it_opened_again() 
     anew = pytest.raises(UnavailableError, match=r"the columns of db.shop.t0 changed")
 
     with anew:
-        list(decoder_of(RENAMED, 1).decode("schemas", 0, np.array([7]), told(RENAMED, 1)))
-    assert list(decoder_of(RENAMED, 2).decode("schemas", 0, np.array([7]), told(RENAMED, 1))) == []
+        list(decoder_of(RENAMED, 1).decode("schemas", 0, np.array([7]), told(RENAMED, 1), NO_KEY))
+    assert list(decoder_of(RENAMED, 2).decode("schemas", 0, np.array([7]), told(RENAMED, 1), NO_KEY)) == []
 
 
 def test_what_is_announced_again_or_leaves_columns_as_they_are_does_not() -> None:
     same = life(FIRST, FIRST)
     decoder = decoder_of(same, 1)
 
-    assert list(decoder.decode("schemas", 0, np.array([7]), told(same, 1))) == []
-    assert len(list(decoder.decode("schemas", 0, np.array([8]), told(same, 1, SchemaChangeKind.TRUNCATE)))) == 1
+    assert list(decoder.decode("schemas", 0, np.array([7]), told(same, 1), NO_KEY)) == []
+    assert len(list(decoder.decode("schemas", 0, np.array([8]), told(same, 1, SchemaChangeKind.TRUNCATE), NO_KEY))) == 1
 
 
 def test_a_message_whose_columns_were_not_announced_yet_waits() -> None:

@@ -55,6 +55,6 @@ def test_a_message_in_a_partition_that_was_added_stops_the_join_with_what_to_do(
     decoder = JoinDecoder(JoinJob("joined", PLAN, (stream, stream), "schemas"), lambda _: "")
 
     with pytest.raises(PositionError, match=r"topic db.shop.t had 1 partition\(s\) and now has 2") as stopped:
-        list(decoder.decode("db.shop.t", 1, np.array([0]), pa.array([b"any"], pa.binary())))
+        list(decoder.decode("db.shop.t", 1, np.array([0]), pa.array([b"any"], pa.binary()), pa.nulls(1, pa.binary())))
 
     assert not stopped.value.retryable

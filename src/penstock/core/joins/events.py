@@ -43,6 +43,9 @@ SCHEMA: Final = pa.schema(_FIELDS)
 ANNOUNCED_PART: Final = 2**31 - 1
 """The part of what was announced, of which no topic has so many."""
 
+_BEHIND_ALL: Final = (2**63 - 1, 2**31 - 1)
+"""The place of what stands at none in its source's log: behind all that does."""
+
 _TIMELINE_BITS, _FILE_BITS, _OFFSET_BITS = 6, 20, 37
 _ORDER_FILE_BITS = 32
 
@@ -118,6 +121,31 @@ def event_batch(index: int, is_gone: Flags, marks: Marks, blobs: Sequence[ArrowA
     places = (marks.part, marks.position, marks.place, marks.place_row)
     columns = [pa.array(np.full(len(op), index, np.uint8)), pa.array(op), *places, *blobs]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def tombstone_events(
+    plan: JoinPlan, index: int, keys: pa.RecordBatch, partition: int, offsets: Integers
+) -> pa.RecordBatch:
+    """The events of tombstones, which say that rows of the input `index` are gone, and nothing of them but `keys`.
+
+    They do not say where in the source's log that was. All messages of a row are in one
+    partition, so a row that comes back stands behind them there; and whether a truncate
+    stands before or behind them, the row is gone. So their place may be behind all others.
+    """
+    given, count = plan.inputs[index], keys.num_rows
+    # Where the key does not tell the join key, it is known by what the row was before, as with any delete.
+    tells = not (given.remembered or given.is_partial)
+    nothing: Any = pa.array([b""] * count, pa.binary())
+    join_key = key_bytes(key_values(given, given.join_keys, keys)) if tells else nothing
+    place, place_row = _BEHIND_ALL
+    marks = Marks(
+        pa.array(np.full(count, partition, np.int32)),
+        pa.array(offsets),
+        pa.array(np.full(count, place, np.int64)),
+        pa.array(np.full(count, place_row, np.int32)),
+    )
+    blobs = [join_key, key_bytes(key_values(given, given.row_key, keys)), nothing]
+    return event_batch(index, np.ones(count, np.bool_), marks, blobs)
 
 
 def truncate_event(index: int, offset: int, order: Order) -> pa.RecordBatch:

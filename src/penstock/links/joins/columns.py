@@ -11,6 +11,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import UnavailableError
 from penstock.core.joins.described import column_origins, described, describes_anew, versions_at, versions_of
 from penstock.core.joins.rows import as_planned
+from penstock.core.json_messages.keys import decode_json_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -66,6 +67,14 @@ class InputColumns:
         origins = [self._origins_at(number) for number in numbers]
         read = {each.get(name) for each in origins for name in self._given.read_columns}
         return {name: flags for name, flags in lacking.items() if name in read}
+
+    def keys(self, keys: pa.BinaryArray) -> pa.RecordBatch:
+        """The columns of the key in keys of JSON messages. Raises CorruptLogError for what is none.
+
+        A topic has one key for ever, whatever else of its table changes.
+        """
+        table = self._table(self._stream.schema_id)
+        return decode_json_keys([table.column(name) for name in self._given.row_key], keys)
 
     def _origins_at(self, number: int) -> Mapping[str, Origin]:
         if number not in self._origins:

@@ -13,7 +13,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError, PenstockError
 from penstock.core.joins.completing import Orphan, partial_events
-from penstock.core.joins.events import Changed, row_events, truncate_event
+from penstock.core.joins.events import Changed, row_events, tombstone_events, truncate_event
 from penstock.core.joins.lacking import find_lacking, with_defaults
 from penstock.core.joins.unreadable import Unreadable
 from penstock.core.large_messages import is_large
@@ -53,15 +53,16 @@ class JoinDecoder:
         ]
 
     def decode(
-        self, topic: str, partition: int, offsets: Integers, values: pa.BinaryArray
+        self, topic: str, partition: int, offsets: Integers, values: pa.BinaryArray, keys: pa.BinaryArray
     ) -> Iterator[pa.RecordBatch | Unreadable]:
-        """Yield the events of messages of one partition, in their order, and those that are no changes of the input.
+        """Yield the events of messages of one partition, and those messages that are no changes of the input.
 
-        Those of partial inputs are to be completed (see core/joins/completing.py). A
-        tombstone is passed over: a delete came before it. Raises PenstockError for rows
-        that the join's plan does not fit any more, PositionError for a partition that was
-        added while the join runs, and UnavailableError for columns that were announced
-        since the join was opened: then it is to be opened again.
+        Of `keys` only those of tombstones are asked for, messages without a value. Each
+        deletes its row: compaction may have taken away the delete before it. Events of
+        partial inputs are to be completed (see core/joins/completing.py). Raises
+        PenstockError for rows that the join's plan does not fit any more, PositionError for
+        a partition that was added while the join runs, and UnavailableError for columns
+        that were announced since the join was opened: then it is to be opened again.
         """
         if topic == self.job.schemas_topic:
             for offset, value in zip(offsets.tolist(), values.to_pylist(), strict=True):
@@ -70,24 +71,40 @@ class JoinDecoder:
         for stream in self.job.streams:
             if stream.topic == topic:
                 require_partitions(topic, len(stream.timelines), max(len(stream.timelines), partition + 1))
-        if values.null_count:
-            offsets, values = offsets[np.asarray(values.is_valid())], values.drop_null()
         if len(values):
-            yield from self._decode(topic, partition, offsets, values)
+            yield from self._decode(topic, partition, offsets, values, keys)
 
     def _decode(
-        self, topic: str, partition: int, offsets: Integers, values: pa.BinaryArray
+        self, topic: str, partition: int, offsets: Integers, values: pa.BinaryArray, keys: pa.BinaryArray
     ) -> Iterator[pa.RecordBatch | Unreadable]:
         """Read messages together, and those that cannot be read so by halves, down to the ones that are to blame."""
         try:
-            yield from list(self._rows(topic, partition, offsets, values))
+            yield from list(self._events(topic, partition, offsets, values, keys))
         except CorruptLogError as error:
             if len(values) == 1:
-                yield Unreadable(topic, partition, int(offsets[0]), values[0].as_py(), error.message)
+                value, key = values[0].as_py(), keys[0].as_py()
+                yield Unreadable(topic, partition, int(offsets[0]), value, error.message, key=key)
                 return
             half = len(values) // 2
-            yield from self._decode(topic, partition, offsets[:half], values.slice(0, half))
-            yield from self._decode(topic, partition, offsets[half:], values.slice(half))
+            yield from self._decode(topic, partition, offsets[:half], values.slice(0, half), keys.slice(0, half))
+            yield from self._decode(topic, partition, offsets[half:], values.slice(half), keys.slice(half))
+
+    def _events(
+        self, topic: str, partition: int, offsets: Integers, values: pa.BinaryArray, keys: pa.BinaryArray
+    ) -> Iterator[pa.RecordBatch]:
+        if values.null_count:
+            is_gone = np.asarray(values.is_null())
+            yield from self._tombstones(topic, partition, offsets[is_gone], keys.filter(pa.array(is_gone)))
+            offsets, values = offsets[~is_gone], values.drop_null()
+        if len(values):
+            yield from self._rows(topic, partition, offsets, values)
+
+    def _tombstones(
+        self, topic: str, partition: int, offsets: Integers, keys: pa.BinaryArray
+    ) -> Iterator[pa.RecordBatch]:
+        for index, stream in enumerate(self.job.streams):
+            if stream.topic == topic:
+                yield tombstone_events(self.job.plan, index, self._columns[index].keys(keys), partition, offsets)
 
     def _rows(self, topic: str, partition: int, offsets: Integers, values: pa.BinaryArray) -> Iterator[pa.RecordBatch]:
         ids = schema_ids(values)

@@ -171,7 +171,7 @@ class JoinLetters:
 
     def _letters(self, unreadable: Sequence[Unreadable]) -> Sequence[Messages]:
         now_ms = _now_ms()
-        raws = [RawMessage(each.topic, each.partition, each.offset, 0, None, each.value) for each in unreadable]
+        raws = [RawMessage(each.topic, each.partition, each.offset, 0, each.key, each.value) for each in unreadable]
         letters = [Letter(raw, self._name, each.reason, now_ms) for raw, each in zip(raws, unreadable, strict=True)]
         return letter_messages(self._letters_topic, letters)
 

@@ -27,7 +27,7 @@ from penstock.core.positions import file_number
 from penstock.links.joins.decode import JoinDecoder, sort_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from penstock.core.avro.arrays import Integers
     from penstock.core.joins.plan import JoinPlan
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[str, int]
 """A topic and one of its partitions."""
 Ranges: TypeAlias = "Mapping[Place, tuple[int, int]]"
+Message: TypeAlias = tuple[Place, int, bytes | None, bytes | None]
+"""Where a message is, its offset there, its key and its value."""
 
 _MESSAGES_AT_ONCE = 8192
 _ROWS_AT_ONCE = 16_384
@@ -72,7 +74,7 @@ class JoinTopics:
     anew, what its topic had before the offsets `anew` does not count, and may be no message at all.
     """
 
-    scan: Callable[[Ranges], Iterator[tuple[Place, int, bytes | None, bytes | None]]]
+    scan: Callable[[Ranges], Iterator[Message]]
     begins: Mapping[Place, int]
     output: Ranges
     value_schema: Callable[[int], str]
@@ -118,9 +120,9 @@ def _load_inputs(
             message = f"the messages of {topic} before {partition}/{begin} are gone, so its join cannot be made again"
             raise UsageError(message, f"to keep those to come: set retention.ms=-1 and retention.bytes=-1 on {topic}")
     ranges = {place: (0, end) for place, end in record.places.items()}
-    for (topic, partition), offsets, values in _stretches(topics, ranges):
+    for (topic, partition), offsets, values, keys in _stretches(topics.scan(ranges)):
         # What the join could not read either is in its dead letters.
-        for events in sort_out(decoder.decode(topic, partition, offsets, values))[0]:
+        for events in sort_out(decoder.decode(topic, partition, offsets, values, keys))[0]:
             index = int(events.column("input")[0].as_py())
             if int(events.column("op")[0].as_py()) == TRUNCATE:
                 place = (int(events.column("place")[0].as_py()), int(events.column("place_row")[0].as_py()))
@@ -164,7 +166,7 @@ def _load_output(job: JoinJob, record: JoinRecord, topics: JoinTopics, scratch: 
     """Load what the output's state of this generation, and of those that it follows, has published up to the record."""
     oldest, first = record.generation - record.follows, dict[Place, int]()
     ranges = {place: (max(begin, topics.anew.get(place, 0)), end) for place, (begin, end) in topics.output.items()}
-    for place, offsets, values in _stretches(topics, ranges):
+    for place, offsets, values, _ in _stretches(each for each in topics.scan(ranges) if each[3] is not None):
         ids = schema_ids(values)
         for schema_id in np.unique(ids).tolist():
             chosen, text = ids == schema_id, topics.value_schema(schema_id)
@@ -203,20 +205,23 @@ def _incomplete(place: Place, begin: int) -> UsageError:
     return UsageError(message, hint)
 
 
-def _stretches(topics: JoinTopics, ranges: Ranges) -> Iterator[tuple[Place, Integers, pa.BinaryArray]]:
-    """Yield messages of one partition at a time, in their order, a few thousand at most, and no tombstones."""
-    waiting: dict[Place, tuple[list[int], list[bytes]]] = {}
-    for place, offset, _, value in topics.scan(ranges):
-        if value is None:
-            continue
-        offsets, values = waiting.setdefault(place, ([], []))
-        offsets.append(offset)
-        values.append(value)
-        if len(offsets) == _MESSAGES_AT_ONCE:
-            del waiting[place]
-            yield place, np.array(offsets, np.int64), pa.array(values, pa.binary())
-    for place, (offsets, values) in waiting.items():
-        yield place, np.array(offsets, np.int64), pa.array(values, pa.binary())
+def _stretches(messages: Iterable[Message]) -> Iterator[tuple[Place, Integers, pa.BinaryArray, pa.BinaryArray]]:
+    """Yield messages of one partition at a time, in their order, a few thousand at most, with keys of tombstones."""
+    waiting: dict[Place, list[tuple[int, bytes | None, bytes | None]]] = {}
+    for place, offset, key, value in messages:
+        found = waiting.setdefault(place, [])
+        found.append((offset, value, key if value is None else None))
+        if len(found) == _MESSAGES_AT_ONCE:
+            yield place, *_columns(waiting.pop(place))
+    for place, found in waiting.items():
+        yield place, *_columns(found)
+
+
+def _columns(
+    found: Sequence[tuple[int, bytes | None, bytes | None]],
+) -> tuple[Integers, pa.BinaryArray, pa.BinaryArray]:
+    offsets, values, keys = zip(*found, strict=True)
+    return np.array(offsets, np.int64), pa.array(values, pa.binary()), pa.array(keys, pa.binary())
 
 
 def _join(plan: JoinPlan, scratch: Scratch, sample: batch_join.Sample) -> None:
