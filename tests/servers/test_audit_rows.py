@@ -38,7 +38,7 @@ def place(tmp_path: Path, fresh_name: str, mariadb: MariadbServer, postgres: Pos
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("cut", tuple(KEYS))
+@pytest.mark.parametrize("cut", first(1, *KEYS))
 @pytest.mark.parametrize("seed", first(1, 1, *range(2, 12)))
 def test_every_corruption_is_named_and_nothing_else(place: AuditPlace, target: str, cut: Cut, seed: int) -> None:
     rng = random.Random(f"{target} {cut} {seed}")  # noqa: S311 - not for secrets

@@ -120,6 +120,7 @@ def test_where_we_are_stricter_it_is_for_a_reason_that_we_name(verdict: Verdict,
         assert [problem for problem in exact if not STRICTER.fullmatch(problem)] == []
 
 
+@pytest.mark.nightly
 @settings(max_examples=2 * settings().max_examples)
 @given(pair=PAIRS, data=st.data())
 def test_data_of_a_compatible_writer_is_read_by_fastavro(pair: tuple[Json, Json], data: st.DataObject) -> None:

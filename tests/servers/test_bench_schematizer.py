@@ -38,6 +38,7 @@ def test_both_sides_answer_what_they_are_asked_and_are_measured(lab: Lab) -> Non
             measure_in_turn(lab, "refused", {our: [lookup(999)]})
 
 
+@pytest.mark.nightly
 def test_a_full_registry_has_what_was_filled_in(tmp_path: Path) -> None:
     first = fill(tmp_path / "full", 3)
 

@@ -14,10 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tests.servers.sink_case import SCHEMAS, TABLE, rows_in, schema_change, write_batch
-from tests.servers.test_sink_contract import (
-    test_a_table_of_the_same_name_that_is_not_ours_is_left_alone,
-    test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine,
-)
 from tests.servers.test_sink_types import CASES, load, of_types
 
 from penstock.core.errors import TableStoppedError
@@ -28,11 +24,6 @@ from penstock.links.warehouse.load_rules import LoadRules
 if TYPE_CHECKING:
     from tests.servers.delta_case import DeltaPlace
     from tests.servers.sink_case import Place
-
-__all__ = [
-    "test_a_table_of_the_same_name_that_is_not_ours_is_left_alone",
-    "test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine",
-]
 
 
 @pytest.fixture

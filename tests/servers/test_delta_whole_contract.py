@@ -35,6 +35,7 @@ from tests.servers.test_sink_contract import (
     test_a_hole_is_refused_and_leaves_everything_as_it_was,
     test_a_later_topic_takes_over_and_an_older_one_that_comes_late_undoes_nothing,
     test_a_schema_change_makes_the_table_and_an_empty_table_can_become_any_other,
+    test_a_table_of_the_same_name_that_is_not_ours_is_left_alone,
     test_a_table_that_somebody_dropped_is_not_begun_anew_unasked,
     test_a_target_knows_which_tables_it_has,
     test_a_thousand_files_are_one_load,
@@ -44,6 +45,7 @@ from tests.servers.test_sink_contract import (
     test_loading_again_changes_nothing,
     test_progress_is_kept_per_pipeline_and_source_and_survives,
     test_rows_older_than_a_column_take_the_default_it_came_with_however_late_they_are,
+    test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine,
 )
 from tests.servers.test_sink_policies import (
     test_a_table_gets_soft_deletes_later_and_loses_them_once_no_row_is_marked,
@@ -74,6 +76,7 @@ __all__ = [
     "test_a_schema_change_makes_the_table_and_an_empty_table_can_become_any_other",
     "test_a_statement_that_comes_again_takes_no_rows_that_came_behind_it",
     "test_a_table_gets_soft_deletes_later_and_loses_them_once_no_row_is_marked",
+    "test_a_table_of_the_same_name_that_is_not_ours_is_left_alone",
     "test_a_table_that_begins_anew_is_treated_by_its_own_names",
     "test_a_table_that_gets_another_name_is_treated_as_before",
     "test_a_table_that_somebody_dropped_is_not_begun_anew_unasked",
@@ -95,6 +98,7 @@ __all__ = [
     "test_soft_deletes_keep_the_row_and_say_when_and_a_new_row_revives_it",
     "test_soft_deletes_survive_a_change_of_the_table",
     "test_tables_swap_names_with_all_their_rows_once",
+    "test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine",
     "test_the_shadow_of_a_table_that_is_copied_to_be_altered_is_treated_like_the_table",
     "test_truncate_marks_every_row_with_soft_deletes",
 ]

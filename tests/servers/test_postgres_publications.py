@@ -341,6 +341,7 @@ def test_a_publication_that_was_missing_for_a_while_is_told_with_what_to_do(
     assert "it was dropped" in refused.value.hint
 
 
+@pytest.mark.nightly
 def test_a_transaction_that_was_read_in_part_is_read_on_by_the_same_publication_alone(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

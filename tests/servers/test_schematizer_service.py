@@ -85,6 +85,7 @@ def register_first_times(database_url: str, home: Path) -> list[httpx.Response]:
     return answers
 
 
+@pytest.mark.nightly
 def test_200_concurrent_first_registrations_give_one_topic_and_one_schema(tmp_path: Path) -> None:
     answers = register_first_times(f"sqlite:///{tmp_path}/schematizer.db", tmp_path)
 

@@ -209,6 +209,7 @@ def test_a_task_whose_stream_has_no_data_is_skipped(client: Client) -> None:
     assert client.run_task() == "SKIPPED"
 
 
+@pytest.mark.nightly
 def test_a_task_that_is_resumed_runs_by_its_schedule(client: Client) -> None:
     """SQL reference, "CREATE TASK"."""
     client("INSERT INTO base VALUES (1)", _TASK, "ALTER TASK work RESUME")

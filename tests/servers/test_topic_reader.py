@@ -32,6 +32,7 @@ _CHUNK_DELAY_SECONDS = 0.05
 """With chunks of 64 KiB the stretch takes six seconds."""
 
 
+@pytest.mark.nightly
 def test_a_stretch_that_was_rolled_back_is_read_past_however_long_it_takes_and_a_stall_is_told(
     proxied: tuple[Proxy, KafkaBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:

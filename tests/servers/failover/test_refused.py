@@ -112,6 +112,7 @@ def test_a_replica_whose_log_begins_too_late_is_refused(
             refuse(case, pair, LogError, f"but not {case_beats.serial} with", way)
 
 
+@pytest.mark.nightly
 def test_a_replica_that_does_not_log_what_it_replicates_is_refused(
     open_pair: OpenPair, make: Callable[..., Case]
 ) -> None:
@@ -157,6 +158,7 @@ def test_a_server_with_another_history_is_refused(open_pair: OpenPair, make: Cal
         refuse(case, pair, LogError, "has is no heartbeat", "heartbeat")
 
 
+@pytest.mark.nightly
 def test_without_gtids_and_heartbeats_no_place_is_guessed(open_pair: OpenPair, make: Callable[..., Case]) -> None:
     with open_pair() as pair:
         pair.replicate()

@@ -138,6 +138,7 @@ def assert_a_field_is_added(case: PipelineCase) -> None:
     assert_verified(case)
 
 
+@pytest.mark.nightly
 def test_an_added_field_is_published_beside_what_there_is(make_case: Callable[..., PipelineCase]) -> None:
     case = make_case()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pytest
 from confluent_kafka import Producer
 from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, add_join
 from typer.testing import CliRunner
@@ -32,6 +33,7 @@ def verify(case: PipelineCase, *options: str) -> Result:
     return CliRunner().invoke(app, ["verify", str(case.file), *options])
 
 
+@pytest.mark.nightly
 def test_verify_names_the_keys_whose_rows_are_not_those_of_the_join(make_case: Callable[..., PipelineCase]) -> None:
     case = make_case(partitions=2)
     name = add_join(case.file, case.database)

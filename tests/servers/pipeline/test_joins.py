@@ -97,6 +97,7 @@ def test_check_shows_what_is_made_and_which_key_it_has(make_case: Callable[..., 
     assert f"stars: decimal(2,1)  (Of 5 (from db.{case.database}.user_review.stars))" in late.stdout
 
 
+@pytest.mark.nightly
 def test_a_truncate_of_an_input_empties_the_joined_table(make_case: Callable[..., PipelineCase]) -> None:
     case = with_join(make_case(partitions=2))
     case.write(*FIRST)
@@ -162,6 +163,7 @@ def test_a_renamed_input_ends_the_join(make_case: Callable[..., PipelineCase]) -
     assert "were renamed" in ended.value.message
 
 
+@pytest.mark.nightly
 def test_a_micro_batch_that_spark_begins_again_is_not_published_again(
     make_case: Callable[..., PipelineCase], spark: SparkSession
 ) -> None:

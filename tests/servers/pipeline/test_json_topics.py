@@ -119,6 +119,7 @@ def test_spark_carries_them_too(make_case: Callable[..., PipelineCase], spark: S
     test_tables_of_mariadb_end_equal_to_the_source(make_case)
 
 
+@pytest.mark.nightly
 def test_tables_of_postgresql_end_equal_to_the_source(make_postgres: Callable[..., PostgresChain]) -> None:
     columns = "id int PRIMARY KEY, name text, price numeric, at timestamptz, tags jsonb, f float8, note text"
     chain = make_postgres(

@@ -105,6 +105,7 @@ def assert_joined(case: PipelineCase) -> None:
     assert [tuple(row.values()) for row in found] == expected
 
 
+@pytest.mark.nightly
 def test_left_joins_filters_and_other_keys_are_as_in_the_source(make_case: Callable[..., PipelineCase]) -> None:
     case = with_join(make_case(partitions=2))
     case.write(*TABLES, *FIRST)

@@ -73,6 +73,7 @@ def test_a_changed_primary_key_deletes_the_old_row(make_case: Callable[..., Pipe
     case.assert_equal()
 
 
+@pytest.mark.nightly
 def test_new_and_altered_tables_arrive_without_help(make_case: Callable[..., PipelineCase]) -> None:
     case = make_case()
     case.write(USERS, "INSERT INTO users (id, name) VALUES (1, 'a'), (2, 'b')")
@@ -134,6 +135,7 @@ def test_a_value_that_cannot_be_carried_stops_its_table_only(make_case: Callable
     assert case.query(f"SELECT id FROM {case.database}.visits") == [{"id": 1}]
 
 
+@pytest.mark.nightly
 def test_rows_of_several_partitions_arrive(make_case: Callable[..., PipelineCase]) -> None:
     case = make_case(partitions=3)
     case.write(USERS, "INSERT INTO users (id) SELECT seq FROM seq_1_to_2000")

@@ -80,6 +80,7 @@ def test_dates_that_no_calendar_has_arrive_as_null_if_wanted_and_a_decimal_too_w
     assert _in_files(case, "wide") == {1: Decimal(f"-{_WIDEST}"), 2: None, 3: Decimal(_WIDEST)}
 
 
+@pytest.mark.nightly
 def test_dates_that_no_calendar_has_arrive_as_text_if_wanted(make_case: Callable[..., PipelineCase]) -> None:
     case = make_case(zero_dates="as_text")
     run(case, iter([
