@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 LOG = TableSchema(TABLE, FIRST.columns, ())
 
+WHERE_CASE_IS_NOTHING = pytest.mark.parametrize(
+    "place", ["duckdb", pytest.param("redshift", marks=pytest.mark.nightly)], indirect=True
+)
+"""Targets in which `Orders` and `orders` are one table."""
+
 
 def log_batch(place: Place, start: int, rows: list[tuple[str, str]]) -> Batch:
     """Write rows (op, id) of a change log that stand in the source's log where their offsets are."""
@@ -175,15 +180,17 @@ def test_a_table_gets_its_name_in_other_letters_and_back(place: Place) -> None:
     assert (renamed, rows_in(sink, f"SELECT id FROM {path} ORDER BY id")) == ([("o",)], [("o",), ("p",)])
 
 
+@WHERE_CASE_IS_NOTHING
 def test_tables_that_get_each_others_names_but_for_case_keep_their_rows(place: Place) -> None:
     sink = place.open()
     fill(place, sink, Orders="o", other="x")
 
     rename(sink, 5, Orders="Other", other="orders")
 
-    assert contents(place) == {"shop.Other": "o", "shop.orders": "x"}
+    assert {name.lower(): rows for name, rows in contents(place).items()} == {"shop.other": "o", "shop.orders": "x"}
 
 
+@WHERE_CASE_IS_NOTHING
 @pytest.mark.parametrize("how", ["create", "rename"])
 def test_no_table_takes_the_place_of_one_whose_name_differs_in_case(place: Place, how: str) -> None:
     sink = place.open()
