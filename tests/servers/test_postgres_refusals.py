@@ -220,3 +220,20 @@ def test_a_server_whose_log_has_no_rows_is_refused(tmp_path: Path) -> None:
     assert found.level == "error"
     assert "ALTER SYSTEM SET wal_level = 'logical'" in refused.value.hint
     assert at_amazon.hint.startswith("set rds.logical_replication = 1")
+
+
+@pytest.mark.nightly
+def test_who_may_not_see_which_commits_wait_for_a_standby_is_told(tmp_path: Path) -> None:
+    settings = {"synchronous_standby_names": "nobody", "synchronous_commit": "local"}
+    with start_postgres(tmp_path / "server", settings=settings) as server, source_database(server, "shop") as source:
+        source.execute(f"CREATE ROLE modest LOGIN REPLICATION PASSWORD '{PASSWORD}'")
+        modest = replace(source.login, user="modest")
+        found = examined(modest)["standbys"]
+        source.execute(found.hint)
+
+        assert (found.level, found.hint) == ("warning", "GRANT pg_read_all_stats TO modest")
+        assert examined(modest)["standbys"].level == "ok"
+
+
+def test_nothing_is_said_of_standbys_where_commits_wait_for_none(modest: Login) -> None:
+    assert "standbys" not in examined(modest)

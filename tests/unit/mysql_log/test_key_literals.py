@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from penstock.core.errors import UsageError
@@ -20,6 +21,7 @@ from penstock.core.tables import (
     TableId,
     TableSchema,
     TextType,
+    TimeType,
 )
 
 UNSIGNED = IntegerType(64, unsigned=True)
@@ -96,3 +98,16 @@ def test_a_listed_float_is_compared_with_what_the_column_holds(listed: object) -
 def test_a_listed_float_that_the_column_cannot_hold_is_refused(listed: str) -> None:
     with pytest.raises(ValueError, match=r"is no value of a key|Failed to parse"):
         literal_of(column(FloatType(32)), listed)
+
+
+@pytest.mark.parametrize("text", ["10:00:00.1234567", "10:00", "10:60:00", "+1:00:00", "1:00:00.", "noon"])
+def test_a_listed_time_that_is_none_is_refused_and_not_read_as_another(text: str) -> None:
+    with pytest.raises(ValueError, match="is no time such as"):
+        key_values(column(TimeType(6)), [text])
+
+
+@pytest.mark.parametrize(
+    ("text", "microseconds"), [("-838:59:59.000001", -3_020_399_000_001), ("1:02:03.5", 3_723_500_000)]
+)
+def test_a_listed_time_is_what_the_log_has_of_it(text: str, microseconds: int) -> None:
+    assert key_values(column(TimeType(6)), [text]).cast(pa.int64()).to_pylist() == [microseconds]

@@ -62,6 +62,7 @@ def examine_source(
     """Look at settings, our rights, the slot, the publication and the wanted tables. Raises psycopg.Error."""
     yield from _server(connection)
     yield from _rights(connection, access.server)
+    yield from _standbys(connection)
     if access.is_failover:
         yield from _failover(connection)
     yield from _slot(connection, access)
@@ -133,6 +134,24 @@ def _member_of(connection: psycopg.Connection, roles: Sequence[str]) -> str:
         "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s) AND pg_has_role(oid, 'MEMBER') ORDER BY 1", (list(roles),)
     ).fetchone()
     return str(row[0]) if row else ""
+
+
+def _standbys(connection: psycopg.Connection) -> Iterator[Finding]:
+    """Commits that wait for a synchronous standby are in the log before they are seen: we have to see who waits."""
+    row = connection.execute(
+        "SELECT current_setting('synchronous_standby_names'), pg_has_role('pg_read_all_stats', 'USAGE')"
+    ).fetchone()
+    names, may_see = row or ("", True)
+    if not names:
+        return
+    if may_see:
+        yield Finding("ok", "standbys", f"we see which commits wait for {names}")
+        return
+    message = (
+        f"commits wait for {names}, and we may not see which: a chunk of a snapshot that is read behind a start may "
+        "put an older row over a newer one"
+    )
+    yield Finding("warning", "standbys", message, f"GRANT pg_read_all_stats TO {connection.info.user}")
 
 
 def _failover(connection: psycopg.Connection) -> Iterator[Finding]:

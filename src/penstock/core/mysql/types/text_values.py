@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.core.tables import Column, ColumnType
+
+_SPAN: Final = re.compile(rb"(-?)([0-9]{1,3}):([0-5]?[0-9]):([0-5]?[0-9])(?:\.([0-9]{1,6}))?")
 
 
 def select_expression(column: Column, quoted: str) -> str:
@@ -107,10 +110,13 @@ def _each(values: pa.BinaryArray, read: Callable[[bytes], object], type_: Column
 
 def _span(printed: bytes) -> int:
     """Return the microseconds of a time such as -838:59:59.000000."""
-    hours, minutes, rest = printed.removeprefix(b"-").split(b":")
-    seconds, _, fraction = rest.partition(b".")
+    found = _SPAN.fullmatch(printed)
+    if found is None:
+        text = f"{printed.decode(errors='replace')!r} is no time such as -838:59:59.000000"
+        raise ValueError(text)
+    sign, hours, minutes, seconds, fraction = found.groups(b"")
     whole = (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * 1_000_000 + int(fraction.ljust(6, b"0"))
-    return -whole if printed.startswith(b"-") else whole
+    return -whole if sign else whole
 
 
 def _calendar(raw: pa.BinaryArray, type_: pa.DataType, *, zero_is_null: bool) -> pa.Array[Any]:
