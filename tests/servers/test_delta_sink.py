@@ -70,6 +70,22 @@ class CutLake:
             raise CutError(message, hint)
 
 
+class LateLake:
+    """A lake before whose first note something else comes."""
+
+    def __init__(self, lake: DeltaLake, comes: Callable[[], object]) -> None:
+        self._lake = lake
+        self._comes = [comes]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._lake, name)
+
+    def note(self, table: TableId, number: int, behind: int | None = None) -> None:
+        while self._comes:
+            self._comes.pop()()
+        self._lake.note(table, number, behind)
+
+
 @pytest.mark.nightly
 def test_whatever_is_cut_off_every_change_is_in_once(lake_place: DeltaPlace) -> None:
     steps = story(lake_place)
@@ -194,6 +210,44 @@ def test_of_two_commits_at_once_with_numbers_of_one_owner_one_fails(lake_place: 
         slower.amend(TABLE, overtake, number + 1)
 
     assert slower.number(TABLE) == number
+
+
+@pytest.mark.nightly
+def test_what_another_instance_commits_before_a_claim_is_not_loaded_twice(lake_place: DeltaPlace) -> None:
+    target = cast("DeltaTarget", lake_place.target)
+    second = [lake_place.batch(1, [("c", "b", 1)])]
+    older = lake_place.open()
+    older.load(TABLE, [lake_place.batch(0, [("c", "a", 1)])], SCHEMAS)
+    late = LateLake(target.lake(), lambda: older.load(TABLE, second, SCHEMAS))
+    newer = LakeSink(cast("DeltaLake", late), target.lake_state(), lake_place.objects)
+
+    with pytest.raises(UnavailableError, match=r"another instance of this pipeline has written shop\.orders"):
+        newer.load(TABLE, second, SCHEMAS)
+
+    assert newer.load(TABLE, second, SCHEMAS).rows == 0
+    assert lake_place.ask("SELECT id FROM shop.orders ORDER BY id") == [("a",), ("b",)]
+
+
+@pytest.mark.nightly
+def test_a_table_whose_files_somebody_deleted_stops_alone(lake_place: DeltaPlace) -> None:
+    sink, target, other = lake_place.open(), cast("DeltaTarget", lake_place.target), TableId("shop", "items")
+    schemas = {1: FIRST, 2: replace(FIRST, table=other)}
+    for table, schema_id in ((TABLE, 1), (other, 2)):
+        sink.load(table, [replace(lake_place.batch(0, [("c", "a", 1)]), table=table, schema_id=schema_id)], schemas)
+    store = open_objects(ObjectsSpec(target.url))
+    store.delete([key for key in store.list("shop/orders/") if key.endswith(".parquet")])
+
+    with pytest.raises(TableStoppedError, match=r"cannot change shop\.orders: .*FILE_NOT_EXIST") as stopped:
+        sink.load(TABLE, [lake_place.batch(1, [("u", "a", 2)])], schemas)
+    sink.load(other, [replace(lake_place.batch(1, [("u", "a", 2)]), table=other, schema_id=2)], schemas)
+
+    assert "delete the table's folder, then " in stopped.value.hint
+    assert lake_place.ask("SELECT id, qty FROM shop.items") == [("a", 2)]
+    target.lake().remove(TABLE)
+    again = lake_place.open()
+    again.finish(0, anew={TABLE})
+    again.load(TABLE, [lake_place.batch(0, [("c", "a", 1)]), lake_place.batch(1, [("u", "a", 2)])], schemas)
+    assert lake_place.ask("SELECT id, qty FROM shop.orders") == [("a", 2)]
 
 
 @pytest.mark.nightly

@@ -60,8 +60,8 @@ class Lake(Protocol):
         """Change the log's action `metaData`, JSON, and no file."""
         ...
 
-    def note(self, table: TableId, number: int) -> None:
-        """Commit nothing but the number."""
+    def note(self, table: TableId, number: int, behind: int | None = None) -> None:
+        """Commit nothing but the number; where `behind` is given, only while that is the table's."""
         ...
 
     def run(self, statement: str) -> None:

@@ -187,6 +187,18 @@ def test_columns_swap_names_go_come_and_widen_in_one_change_of_the_log() -> None
     assert "delta.typeChanges" not in str(log["schemaString"]).partition('"_op"')[2]
 
 
+@pytest.mark.parametrize("begins", ["integer", "date"])
+def test_a_column_of_local_times_is_told_in_the_protocol_with_it(begins: str) -> None:
+    there = ["id"] if begins == "integer" else ["id", "at"]
+    fields = [{"name": name, "type": begins, "nullable": True, "metadata": {}} for name in there]
+    metadata = {"schemaString": json.dumps({"type": "struct", "fields": fields}), "configuration": {}}
+    after = table(ID, Column("at", DateTimeType(6), nullable=True))
+
+    amended = json.loads(amend_metadata(json.dumps({"metaData": metadata}), (), after))["metaData"]
+
+    assert amended["configuration"]["delta.feature.timestampNtz"] == "supported"
+
+
 def test_a_table_gets_and_loses_the_column_of_soft_deletes_in_its_log_alone() -> None:
     fields = [{"name": "id", "type": "integer", "nullable": True, "metadata": {}}]
     schema = json.dumps({"type": "struct", "fields": fields})

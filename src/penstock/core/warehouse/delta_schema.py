@@ -41,6 +41,8 @@ _TYPES: Final = {
 }
 _INTEGERS: Final = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 """Integer types, narrow ones first, and the digits before the point that a decimal needs to widen one."""
+_FEATURES: Final = {"timestamp_ntz": "delta.feature.timestampNtz"}
+"""What a table's protocol has to name before it has a column of the type: Delta does so itself in new tables alone."""
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
@@ -80,7 +82,7 @@ def amend_metadata(
     kept = [field for field in fields if field["name"].casefold() in wanted]
     for field in kept:
         _amend_field(field, wanted[field["name"].casefold()], meta["configuration"])
-    kept += [_new_field(column) for name, column in wanted.items() if name not in there]
+    kept += [_new_field(column, meta["configuration"]) for name, column in wanted.items() if name not in there]
     meta["schemaString"] = json.dumps(schema | {"fields": kept})
     meta["description"] = after.comment or None
     return json.dumps(action)
@@ -120,12 +122,19 @@ def _amend_field(field: dict[str, Any], column: Column, configuration: dict[str,
         field["metadata"]["delta.typeChanges"] = [*field["metadata"].get("delta.typeChanges", []), change]
         field["type"] = type_
         configuration["delta.enableTypeWidening"] = "true"
+        _allow(type_, configuration)
 
 
-def _new_field(column: Column) -> dict[str, Any]:
+def _allow(type_: object, configuration: dict[str, str]) -> None:
+    if str(type_) in _FEATURES:
+        configuration[_FEATURES[str(type_)]] = "supported"
+
+
+def _new_field(column: Column, configuration: dict[str, str]) -> dict[str, Any]:
     """A column without id and physical name: Delta gives it new ones."""
     field: dict[str, Any] = {"name": column.name, "type": delta_type(column.type), "nullable": True, "metadata": {}}
     _set_comment(field, column)
+    _allow(field["type"], configuration)
     return field
 
 

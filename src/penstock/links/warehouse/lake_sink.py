@@ -33,6 +33,7 @@ from penstock.links.warehouse.lake_tables import LakeTables
 from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.pieces import count_changes, find_lacking, read_in_parts
 from penstock.links.warehouse.progress import TableState, require_rows
+from penstock.links.warehouse.refused_statements import stops
 from penstock.links.warehouse.table_steps import Empty, End, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.links.warehouse.treatments import Treated, first_history, treat_moves, treat_step
 from penstock.ports.sink import Loaded
@@ -115,6 +116,12 @@ class LakeSink:
         self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
     ) -> Loaded:
         """See `Sink`. Each step is committed with the positions behind it."""
+        with stops(str(table)):
+            return self._load(table, batches, schemas, at_once)
+
+    def _load(
+        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int
+    ) -> Loaded:
         known = self._tables.open(table)
         positions = known.positions if known else {}
         rows = out_of_range = 0
@@ -145,6 +152,10 @@ class LakeSink:
 
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """See `Sink`. The rows are copied, table by table; what is to be done is written down before."""
+        with stops(moves[0].table):
+            self._rename(moves, order, schemas)
+
+    def _rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         renames = {TableId.parse(move.origin): TableId.parse(move.table) for move in moves}
         known = {table: self._tables.open(table) for table in {*renames, *renames.values()}}
         if any(progress and progress.state.barrier >= order for progress in known.values()):

@@ -135,7 +135,7 @@ class LakeTables:
         progress = self._lake_state.read(table, before)
         number = _first_number(before)
         self._lake_state.write(table, number, progress)
-        self._commit(table, before, number, lambda number: self._lake.note(table, number))
+        self._commit(table, before, number, lambda number: self._lake.note(table, number, before))
         self._lake_state.set_life(table)
         self._lake_state.forget_others(table, number)
         self._claims[table] = _Claim(number, progress)
@@ -147,7 +147,7 @@ class LakeTables:
                 write(number)
                 if self._lake.number(table) == before:
                     # There was nothing to do, so nothing was committed, the number neither.
-                    self._lake.note(table, number)
+                    self._lake.note(table, number, before)
             except ConflictError:
                 if pause is None:
                     raise

@@ -26,6 +26,7 @@ from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.merges import Merges
 from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_in_parts, read_piece
 from penstock.links.warehouse.progress import TableState, TargetProgress, require_rows
+from penstock.links.warehouse.refused_statements import stops
 from penstock.links.warehouse.table_steps import Empty, End, Keep, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
 from penstock.links.warehouse.transactions import Transactions
@@ -129,7 +130,7 @@ class SqlSink:
         done, note = _Counts(), None
         bounds = (self._rules.transaction_rows_max, self._rules.transaction_bytes_max)
         todo = plan_transactions(batches, *bounds, apart=self._dialect.definitions_commit)[::-1]
-        try:
+        with stops(str(table)):
             while todo:
                 part = todo.pop()
                 work = partial(self._load, {table: part}, schemas, self._rules.shared_by(at_once))
@@ -144,8 +145,6 @@ class SqlSink:
                 _COMMITTED.maybe_crash()
                 done = _Counts(done.changes + counts.changes, done.out_of_range + counts.out_of_range)
                 note = note if told is None else told
-        except RefusedStatementError as error:
-            raise TableStoppedError(str(table), "", "the target's table", error.message, error.hint) from error
         return Loaded(done.changes, time.time_ns() // 1_000_000, note, done.out_of_range)
 
     @property
@@ -173,10 +172,8 @@ class SqlSink:
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """See `Sink`."""
         names = sorted({TableId.parse(name) for move in moves for name in (move.origin, move.table)})
-        try:
+        with stops(moves[0].table):
             self._transactions.rename(lambda: self._rename(moves, order, schemas), names, order)
-        except RefusedStatementError as error:
-            raise TableStoppedError(moves[0].table, "", "the target's table", error.message, error.hint) from error
 
     def close(self) -> None:
         """See `Sink`."""

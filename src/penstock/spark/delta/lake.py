@@ -96,6 +96,8 @@ class DeltaLake:
             if not self._logs.exists(self.folder(schema.table)):
                 writer = writer.option("delta.columnMapping.mode", "name")
                 writer = writer.option("comment", schema.comment) if schema.comment else writer
+            elif any(type_ == "timestamp_ntz" for _, type_ in rows.dtypes):
+                self._logs.allow_local_times(self.folder(schema.table))
             writer.save(self.folder(schema.table))
 
     def append(self, table: TableId, query: str, number: int) -> None:
@@ -119,10 +121,10 @@ class DeltaLake:
         with explained(f"change the columns of {table}"):
             self._logs.commit(self.folder(table), number, change)
 
-    def note(self, table: TableId, number: int) -> None:
+    def note(self, table: TableId, number: int, behind: int | None = None) -> None:
         """See `Lake`."""
         with explained(f"commit {table}"):
-            self._logs.commit(self.folder(table), number)
+            self._logs.commit(self.folder(table), number, behind=behind)
 
     def run(self, statement: str) -> None:
         """See `Lake`."""

@@ -11,6 +11,9 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.core.warehouse.delta import DELTA
+from penstock.core.warehouse.dialect import quote_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -86,14 +89,17 @@ class DeltaLogs:
         """The newest version."""
         return int(self._snapshot(path).version())
 
-    def commit(self, path: str, number: int, change: Callable[[str], str] | None = None) -> None:
-        """Commit `number`, and what `change` makes of the action `metaData`, JSON; no files."""
+    def commit(
+        self, path: str, number: int, change: Callable[[str], str] | None = None, behind: int | None = None
+    ) -> None:
+        """Commit `number`, and what `change` makes of the action `metaData`, JSON; no files. See `Lake.note`."""
         with self._active():
             transaction = self._log(path).startTransaction(self._nothing(), self._nothing())
             # What has been read makes this commit fail if another one of the owner's comes first. The library's
             # own way to ask, txnVersion, has Spark put the log together: a CPU second of the small machine.
             transaction.readTxn().addOne(self._owner)
-            if (self._number_in(path, transaction.snapshot()) or -1) >= number:
+            reached = self._number_in(path, transaction.snapshot()) or -1
+            if reached >= number or behind not in {None, reached}:
                 return
             # Behind a "manual update" the library has Spark sum the whole table up anew; behind these, it adds to the
             # sum that it has.
@@ -107,6 +113,14 @@ class DeltaLogs:
             actions.add(self._delta.actions.SetTransaction(self._owner, number, self._nothing()))
             listed = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq()
             transaction.commit(listed, operation)
+
+    def allow_local_times(self, path: str) -> None:
+        """Let the table have columns of TIMESTAMP_NTZ. Delta does so by itself in new tables alone."""
+        feature = getattr(getattr(self._delta, "TimestampNTZTableFeature$"), "MODULE$")
+        if not self._snapshot(path).protocol().isFeatureSupported(feature):
+            table = quote_name(DELTA, "delta", path)
+            with self._active():
+                self._session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
 
     def remove(self, path: str) -> None:
         """Delete the table's folder."""

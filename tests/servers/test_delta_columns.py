@@ -1,0 +1,44 @@
+"""Columns of types that a Delta table takes only where its protocol says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.sink_case import FIRST, TABLE, schema, schema_change
+
+from penstock.core.schema_changes import SchemaChangeKind
+from penstock.core.tables import Column, DateTimeType, DateType
+
+if TYPE_CHECKING:
+    from tests.servers.delta_case import DeltaPlace
+
+    from penstock.core.tables import TableSchema
+
+
+def added() -> tuple[TableSchema, TableSchema]:
+    """A table that gets a column of moments."""
+    return FIRST, replace(FIRST, columns=(*FIRST.columns, Column("at", DateTimeType(6), nullable=True)))
+
+
+def retyped() -> tuple[TableSchema, TableSchema]:
+    """A table whose days become moments."""
+    return schema(qty=FIRST.columns[1].type, at=DateType()), schema(qty=FIRST.columns[1].type, at=DateTimeType(6))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("columns", [added(), retyped()], ids=["added", "retyped"])
+@pytest.mark.parametrize("kind", [SchemaChangeKind.SCHEMA, SchemaChangeKind.CREATE])
+def test_a_table_gets_its_first_local_time_later(
+    lake_place: DeltaPlace, columns: tuple[TableSchema, TableSchema], kind: SchemaChangeKind
+) -> None:
+    before, after = columns
+    schemas = {1: before, 2: after}
+    lake_place.open().load(TABLE, [schema_change(1)], schemas)
+
+    change = replace(schema_change(2), kind=kind, first_order=(1, 8, 0), last_order=(1, 8, 0))
+    lake_place.open().load(TABLE, [change], schemas)
+
+    described = lake_place.ask("DESCRIBE TABLE shop.orders")
+    assert ("at", "timestamp_ntz") in [row[:2] for row in described]
