@@ -26,7 +26,8 @@ def one_schema(*lists: Sequence[str]) -> str | None:
 def target_patterns(patterns: Sequence[str], origin: str, schema: str) -> list[str]:
     """Return `patterns` of tables, or of columns, of the schema `origin` as those of `schema`; without those of others.
 
-    A column's pattern that is a column alone means what it meant.
+    A column's pattern that is a column alone means what it meant. Upper and lower case of a schema do not count: a
+    rule that hides a column must not be lost over them.
     """
     found = []
     for pattern in patterns:
@@ -34,6 +35,6 @@ def target_patterns(patterns: Sequence[str], origin: str, schema: str) -> list[s
         where, dot, rest = pattern.removeprefix("!").partition(".")
         if not dot:
             found.append(pattern)
-        elif fnmatchcase(origin, where):
+        elif fnmatchcase(origin.casefold(), where.casefold()):
             found.append(f"{sign}{schema}.{rest}")
     return found

@@ -10,6 +10,8 @@ import pytest
 from penstock.config.link_tables import one_schema, target_patterns
 from penstock.config.load import parse
 from penstock.core.errors import ConfigError
+from penstock.core.tables import TableId
+from penstock.wiring.warehouses import load_rules
 
 if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
@@ -175,3 +177,13 @@ def test_a_link_with_a_schema_treats_columns_by_their_names_in_the_source() -> N
     assert one_schema(["*.*"], ["shop.*", "!shop.x"]) == "shop"
     assert one_schema(["sh*.orders"], ["*.*"]) is None
     assert target_patterns(patterns, "shop", "b") == ["b.customers.email", "b.*.phone", "!b.x.phone", "iban"]
+
+
+@pytest.mark.parametrize("pattern", ["Shop.customers.email", "SHOP.*.EMAIL", "s?OP.*.email"])
+def test_a_link_with_a_schema_hides_columns_whatever_the_case_of_their_patterns(pattern: str) -> None:
+    columns = f"columns: {{drop: ['{pattern}']}}"
+    spec = read(file(links=f"links: [{{from: a, to: w}}, {{from: b, to: w, schema: crm, {columns}}}]"))
+
+    (rule,) = load_rules(spec, spec.links[1]).columns.rules
+
+    assert rule.patterns.matches(TableId("crm", "customers"), "email")
