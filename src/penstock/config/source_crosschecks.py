@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock.config.column_crosschecks import find_loose_columns
 from penstock.config.link_tables import one_schema, target_patterns
 from penstock.core.pattern_overlap import find_common_table
 
@@ -44,6 +45,7 @@ def find_source_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:
     for (first, one), (second, other) in combinations(enumerate(sources), 2):
         yield from _alike(("sources", second), one, other, f"sources[{first}]")
     yield from _link_schemas(pipeline)
+    yield from _loose_columns(pipeline)
     yield from _same_tables(pipeline)
 
 
@@ -115,6 +117,21 @@ def _link_schemas(pipeline: Mapping[str, object]) -> Iterator[Found]:
         if one_schema(_patterns(source), _patterns(link)) is None:
             text = "takes the tables of one schema of the source, written without wildcards: name it in `tables`"
             yield ("links", index, "schema"), f"{text}, for example shop.*, here or of the source"
+
+
+def _loose_columns(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """A misspelled table, or one by the name that the target has for it, must not let a column through."""
+    for index, item in enumerate(_sequence(pipeline.get("links"))):
+        link = _mapping(item)
+        source = _source_of(pipeline, link)
+        if source is None:
+            continue
+        lists = [_patterns(source)]
+        if isinstance(link.get("schema"), str) and (origin := one_schema(*lists, _patterns(link))):
+            lists.append([f"{origin}.*"])
+        for key, pattern in find_loose_columns(_mapping(link.get("columns")), lists):
+            text = f'"{pattern}" means no table that {link["from"]} has by its `tables`, so it would hide nothing'
+            yield ("links", index, "columns", key), f"{text}: name schema and table as the source does"
 
 
 def _same_tables(pipeline: Mapping[str, object]) -> Iterator[Found]:

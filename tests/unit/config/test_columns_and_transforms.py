@@ -135,11 +135,20 @@ def test_the_salts_are_among_the_secrets_that_a_run_needs() -> None:
         ("{mask: {columns: a, value: x, keep_last: 1}}", "gives both value and keep_last"),
         ("{mask: {columns: a, keep_last: -1}}", "keep_last"),
         ("{hide: email}", "unknown key (known here: drop, hash, mask, salt_env)"),
+        ("{drop: shpo.customers.email}", 'links.0.columns.drop: "shpo.customers.email" means no table that shopdb has'),
+        ("{mask: ['?hop.*.a', {columns: [b, 'sh.*.c*']}]}", 'line 7: links.0.columns.mask: "sh.*.c*" means no table'),
         ("{hash: email, salt_env: 'not a name'}", "should be the name of an environment variable, not its value"),
     ],
 )
 def test_mistakes_of_columns_are_told_with_their_line(columns: str, said: str) -> None:
     assert any(said in mistake for mistake in mistakes(f", columns: {columns}"))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["SHOP.customers.email", "shop.a.b.c", "*.customers.email", "s*.*.x", "email", "!shpo.customers.email"]
+)
+def test_patterns_that_a_table_of_the_source_may_match_are_fine(pattern: str) -> None:
+    assert link(f"{{drop: [phone, '{pattern}']}}").columns.drop[0] == "phone"
 
 
 @pytest.mark.parametrize(

@@ -187,3 +187,14 @@ def test_a_link_with_a_schema_hides_columns_whatever_the_case_of_their_patterns(
     (rule,) = load_rules(spec, spec.links[1]).columns.rules
 
     assert rule.patterns.matches(TableId("crm", "customers"), "email")
+
+
+@pytest.mark.parametrize("pattern", ["crm.customers.email", "crm.*.email", "*m.customers.email"])
+def test_a_link_with_a_schema_takes_no_pattern_of_columns_by_the_name_that_the_target_has(pattern: str) -> None:
+    links = f"links: [{{from: a, to: w}}, {{from: b, to: w, schema: crm, columns: {{drop: ['{pattern}']}}}}]"
+    everything = "host: i, user: u, password_env: P, tables: [shop.*, crm.*]"
+    text = file(links=links.replace("to: w, schema", "to: w, tables: [shop.*], schema"))
+
+    for each in (text, text.replace("host: i, user: u, password_env: P, tables: [shop.*]", everything)):
+        said = mistakes(each)
+        assert f'links.1.columns.drop: "{pattern}" means no table that b has by its `tables`' in said
