@@ -157,6 +157,9 @@ def test_a_column_that_gets_another_name_is_treated_as_before(place: Place, rest
     assert list(place.columns()) == ["id", "reach_me", "mobile"]
     ann, bob = hashed("ann@example.com"), hashed("bob@example.com")
     assert rows_in(sink) == [(1, ann, "*****56"), (2, bob, "**"), (3, bob, "*23")]
+    hashing = f"hash {SALT.fingerprint}"
+    assert sink.treated(TABLE) == {"id": "", "reach_me": hashing, "mobile": "mask", "secret": "drop"}
+    assert sink.treated(TableId("shop", "others")) is None
 
 
 def test_a_table_that_gets_another_name_is_treated_as_before(place: Place) -> None:

@@ -63,6 +63,13 @@ class Sink(Protocol):
         """For each (topic, partition) of `table`: the first Kafka offset that is not loaded."""
         ...
 
+    def treated(self, table: TableId) -> Mapping[str, str] | None:
+        """What is done to each column of `table`, by its name in lower case: "" for one that comes as it is.
+
+        It is so under whatever name a rule was for it. None where nothing was ever done to a column of the table.
+        """
+        ...
+
     def absent(self, tables: Collection[TableId]) -> Collection[TableId]:
         """Which of `tables` the target does not have: it never had them, or they ended there and are gone."""
         ...

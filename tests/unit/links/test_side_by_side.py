@@ -46,6 +46,9 @@ class ListedLoads:
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         raise AssertionError(table)
 
+    def treated(self, table: TableId) -> dict[str, str]:
+        raise AssertionError(table)
+
     def absent(self, tables: Collection[TableId]) -> set[TableId]:
         raise AssertionError(tables)
 

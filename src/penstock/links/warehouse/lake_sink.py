@@ -108,6 +108,11 @@ class LakeSink:
         known = self._tables.look(table)
         return dict(known.positions) if known else {}
 
+    def treated(self, table: TableId) -> Mapping[str, str] | None:
+        """See `Sink`."""
+        known = self._tables.open(table)
+        return known.columns.treated if known and known.columns else None
+
     def absent(self, tables: Collection[TableId]) -> set[TableId]:
         """See `Sink`."""
         return {table for table in tables if self._lake_state.life(table) is not True}

@@ -67,7 +67,6 @@ if TYPE_CHECKING:
 
 _INSERT_BYTES = 8 << 20
 """How much JSON a statement brings; a value has 16 MiB at most."""
-_TABLES_TOGETHER = 50
 
 
 class LandingSink:
@@ -129,6 +128,10 @@ class LandingSink:
         """See `Sink`."""
         return self._progress.positions(table)
 
+    def treated(self, table: TableId) -> None:
+        """See `Sink`. Links with rules for columns are refused."""
+        del table
+
     def absent(self, tables: Collection[TableId]) -> set[TableId]:
         """See `Sink`."""
         return self._progress.absent(tables)
@@ -152,7 +155,7 @@ class LandingSink:
     @property
     def tables_together(self) -> int:
         """See `Sink`. Of a table alone, most statements are about how far it is."""
-        return _TABLES_TOGETHER
+        return 50
 
     def load_together(
         self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema]
@@ -208,10 +211,7 @@ class LandingSink:
         return set(new)
 
     def _add_all(
-        self,
-        work: Mapping[TableId, Sequence[Batch]],
-        schemas: Mapping[int, TableSchema],
-        new: Collection[TableId],
+        self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema], new: Collection[TableId]
     ) -> Mapping[TableId, int]:
         """Land what tables have, in the open transaction and by one statement; return how many changes each had."""
         share = self._rules.shared_by(len(work))

@@ -47,6 +47,10 @@ class MovedTables:
         """See `Sink`."""
         return self._sink.positions(self._names.in_target(table))
 
+    def treated(self, table: TableId) -> Mapping[str, str] | None:
+        """See `Sink`."""
+        return self._sink.treated(self._names.in_target(table))
+
     def absent(self, tables: Collection[TableId]) -> set[TableId]:
         """See `Sink`."""
         there = self._sink.absent([self._names.in_target(table) for table in tables])

@@ -119,6 +119,10 @@ class SqlSink:
         """See `Sink`."""
         return self._progress.positions(table)
 
+    def treated(self, table: TableId) -> Mapping[str, str] | None:
+        """See `Sink`."""
+        return self._columns.treated(table)
+
     def absent(self, tables: Collection[TableId]) -> set[TableId]:
         """See `Sink`."""
         return self._progress.absent(tables)

@@ -11,16 +11,17 @@ import pyarrow as pa
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import TableStoppedError
-from penstock.core.files import OFFSET, key_folder, render_file
+from penstock.core.files import META_PREFIX, OFFSET, key_folder, render_file
 from penstock.core.schema_changes import SchemaChangeKind
+from penstock.core.transforms.column_history import PLAIN
 from penstock.core.warehouse.load_plan import Piece
 from penstock.links.warehouse.pieces import read_piece
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from penstock.core.batches import Batch
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import TableId, TableSchema
     from penstock.ports.objects import ObjectStore
     from penstock.ports.sink import Sink
     from penstock.ports.table_actions import SkippedChange
@@ -72,7 +73,7 @@ class ChangeSkipper:
         keep: Callable[[FoundChange], None],
         hides: Callable[[str], bool],
     ) -> None:
-        """Load into `sink` for `link`; `hides` says of a column whether nobody is to see its values."""
+        """Load into `sink` for `link`; `hides` says of a column whether a rule for its name hides its values."""
         self._link = link
         self._sink = sink
         self._objects = objects
@@ -154,7 +155,7 @@ class ChangeSkipper:
             start, offsets = end, offsets[len(some) :]
         if refused is None:
             return Passed(loaded)
-        self._keep(FoundChange(batch, offsets[0], self._text(_between(rows, start, end)), refused.reason))
+        self._keep(FoundChange(batch, offsets[0], self._text(batch.table, _between(rows, start, end)), refused.reason))
         _KEPT.maybe_crash()
         hindered = self._go_past(batch, offsets[0], schemas)
         if hindered is not None:
@@ -192,15 +193,24 @@ class ChangeSkipper:
         known = self._sink.positions(batch.table).get((batch.topic, batch.partition), batch.start_offset)
         return max(known, batch.start_offset)
 
-    def _text(self, rows: pa.Table) -> str:
-        shown = [
-            {name: HIDDEN if self._hides(name) else value for name, value in row.items()} for row in rows.to_pylist()
-        ]
+    def _text(self, table: TableId, rows: pa.Table) -> str:
+        hidden = self._hidden(table, rows.column_names)
+        shown = [{name: HIDDEN if name in hidden else value for name, value in row.items()} for row in rows.to_pylist()]
         text = json.dumps(shown, default=_as_text)
         if len(text) <= _ROW_CHARACTERS_MAX:
             return text
         cut = [{name: _as_text(value)[:_VALUE_CHARACTERS_MAX] for name, value in row.items()} for row in shown]
         return json.dumps(cut)[:_ROW_CHARACTERS_MAX]
+
+    def _hidden(self, table: TableId, columns: Sequence[str]) -> set[str]:
+        """The columns of which nobody is to see values: the target knows of rules for names that they had before.
+
+        One that it does not know may be one of those.
+        """
+        treated = self._sink.treated(table)
+        own = {name for name in columns if name.startswith(META_PREFIX)}
+        kept = {name for name in columns if treated is not None and treated.get(name.casefold()) != PLAIN}
+        return {*filter(self._hides, columns), *(kept - own)}
 
 
 def _speaks_for(batch: Batch, change: SkippedChange) -> bool:

@@ -69,6 +69,11 @@ class TreatedColumns:
             self._keep(table, treated.history)
         return treated.step, treated.schema
 
+    def treated(self, table: TableId) -> Mapping[str, str] | None:
+        """See `Sink.treated`."""
+        kept = self._kept(table) if self._is_active else None
+        return None if kept is None else kept.treated
+
     def preview(self, known: TableState | None, schema: TableSchema) -> TableSchema:
         """Return what `schema` would become in the next load, if no column has got another name. Raises as `treat`."""
         is_kept = self._warehouse.exists(self._table)
@@ -92,11 +97,14 @@ class TreatedColumns:
         return treated
 
     def _history(self, table: TableId, known: TableState | None) -> ColumnHistory:
+        return self._kept(table) or first_history(known)
+
+    def _kept(self, table: TableId) -> ColumnHistory | None:
         where, values = self._where(table)
         query = f"SELECT {self._quoted('history')} FROM {self._path} WHERE {where}"  # noqa: S608 - names of ours
         for (text,) in self._warehouse.fetch(query, values):
             return ColumnHistory.from_json(unpacked(str(text)))
-        return first_history(known)
+        return None
 
     def _keep(self, table: TableId, history: ColumnHistory) -> None:
         where, values = self._where(table)
