@@ -76,7 +76,7 @@ class AuditSpec(Spec):
     source: Text
     sink: Text
     tables: TableList = ("*.*",)
-    threshold: Annotated[float, Field(ge=0, le=1)] = 1.0
+    threshold: Annotated[float, Field(strict=True, ge=0, le=1)] = 1.0
     hashes: Annotated[int, Field(strict=True, ge=1, le=HASHES_MAX)] = 16
     partition_size: Positive | None = None
     exclude_columns: Annotated[tuple[ColumnPattern, ...], BeforeValidator(as_list)] = ()
@@ -86,7 +86,7 @@ class AuditSpec(Spec):
     webhook_env: EnvironmentName | None = None
     query_seconds: Annotated[int, Field(strict=True, ge=1, le=3600)] = 3600
     where: dict[ConditionedTable, Text] = Field(default_factory=dict)
-    float_tolerance: Annotated[float, Field(ge=0, le=1)] = 0.0
+    float_tolerance: Annotated[float, Field(strict=True, ge=0, le=1)] = 0.0
     partitions_per_second: Positive | None = None
     seconds_max: Annotated[int | None, Field(strict=True, ge=1, le=604_800)] = None
 

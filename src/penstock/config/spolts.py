@@ -118,7 +118,7 @@ class SpoltSpec(Spec):
     ] = Field(alias="to")
     on_error: Literal["stop", "dead_letter"] = "stop"
     on_emptied: Literal["stop", "pass"] = "stop"
-    timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = 60.0
+    timeout_seconds: Annotated[float, Field(strict=True, gt=0, le=86_400)] = 60.0
 
     @property
     def salt_names(self) -> tuple[str, ...]:

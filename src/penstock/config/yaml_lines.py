@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,6 +15,8 @@ Location: TypeAlias = tuple[str | int, ...]
 
 _DEPTH_MAX = 32
 _VALUES_MAX = 100_000
+_INTEGER, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+_OCTAL = re.compile(r"[-+]?0[0-7_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,15 @@ def _explain(error: yaml.MarkedYAMLError) -> str:
     return f"{problem} {error.context}" if error.context and error.context != problem else problem
 
 
+def _misread(node: yaml.Node, value: object) -> str:
+    """Say how YAML 1.1 reads a number that nobody means like that, "" for any other value."""
+    if node.tag in {_INTEGER, _FLOAT} and ":" in node.value:
+        return f"YAML reads {node.value} in base 60, as {value}: put it in quotes if it is text, or write the number"
+    if node.tag == _INTEGER and _OCTAL.fullmatch(node.value):
+        return f"YAML reads {node.value} in base 8, as {value}: put it in quotes if it is text, or leave the 0s out"
+    return ""
+
+
 @dataclass(slots=True)
 class _Reader:
     """Builds plain values from YAML's nodes and writes down where each came from."""
@@ -97,13 +109,18 @@ class _Reader:
                 return self._scalar(node, location)
 
     def _scalar(self, node: yaml.Node, location: Location) -> object:
+        value: object = None
         try:
-            return self.loader.construct_object(node)
+            value = self.loader.construct_object(node)
         except yaml.constructor.ConstructorError as error:
             # To YAML an unquoted !shop.x is a tag, but a table pattern is what its author meant.
             text = f"text that begins with ! needs quotes: '{node.tag}'" if node.tag[0] == "!" else str(error.problem)
-            self.mistakes.append(Mistake(node.start_mark.line + 1, location, text))
-            return None
+        else:
+            text = _misread(node, value)
+        if not text:
+            return value
+        self.mistakes.append(Mistake(node.start_mark.line + 1, location, text))
+        return None
 
     def _mapping(self, node: yaml.MappingNode, location: Location) -> dict[str, object]:
         self._find_duplicates(node, location)

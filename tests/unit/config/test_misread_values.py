@@ -1,0 +1,62 @@
+"""Values of a file that would be read as something else than their author meant, or that show a secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.config.load import parse
+from penstock.core.errors import ConfigError
+
+FILE = """\
+pipeline: shop
+home: %(home)s
+sources:
+  - {name: shopdb, kind: mysql, host: h, port: %(port)s, user: cdc, password_env: P, tables: [shop.*]}
+sinks: [{name: w, kind: duckdb, path: w.duckdb}]
+links: [{from: shopdb, to: w%(link)s}]
+audits: [{source: shopdb, sink: w%(audit)s}]
+spolts: [{name: s, from: shopdb.shop.t, to: y, transforms: [{drop: a}]%(spolt)s}]
+%(more)s
+"""
+
+
+def text(
+    *, home: str = "x", port: str = "3306", link: str = "", audit: str = "", spolt: str = "", more: str = ""
+) -> str:
+    return FILE % {"home": home, "port": port, "link": link, "audit": audit, "spolt": spolt, "more": more}
+
+
+def mistakes(file: str) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        parse(file, "shop.yaml", Path("/etc/penstock"))
+    return caught.value.mistakes
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        (text(audit=", threshold: no"), "line 7: audits.0.threshold: should be a number"),
+        (text(audit=", float_tolerance: yes"), "line 7: audits.0.float_tolerance: should be a number"),
+        (text(spolt=", timeout_seconds: on"), "line 8: spolts.0.timeout_seconds: should be a number"),
+        (text(port="03306"), "line 4: sources.0.port: YAML reads 03306 in base 8, as 1734: put it in quotes if it is"),
+        (text(port="33:06"), "line 4: sources.0.port: YAML reads 33:06 in base 60, as 1986: put it in quotes if it is"),
+        (
+            text(link=", columns: {mask: {columns: zip, value: 00000}}"),
+            "line 6: links.0.columns.mask.value: YAML reads 00000 in base 8, as 0: put it in quotes if it is text",
+        ),
+        (text(spolt=", timeout_seconds: 1:30.5"), "line 8: spolts.0.timeout_seconds: YAML reads 1:30.5 in base 60"),
+    ],
+)
+def test_a_value_that_yaml_reads_as_something_else_is_a_mistake(file: str, said: str) -> None:
+    (mistake,) = mistakes(file)
+
+    assert mistake.startswith(said)
+
+
+@pytest.mark.parametrize("port", ["3306", "3_306", "0xCEA", "+3306"])
+def test_other_numbers_are_read_as_they_were(port: str) -> None:
+    spec = parse(text(port=port, home='"0100"', audit=", threshold: 1"), "shop.yaml", Path("/etc/penstock"))
+
+    assert (spec.sources[0].port, spec.home.name, spec.audits[0].threshold) == (3306, "0100", 1.0)
