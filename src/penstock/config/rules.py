@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Annotated, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _OBJECT_SCHEMES = ("s3", "gs", "az", "abfs", "abfss", "file")
 _STATE_SCHEMES = ("sqlite", "mysql", "mariadb", "postgresql")
+_PASSWORDS = ("password", "passwd", "pwd")
+"""How parameters of a database URL end that are passwords."""
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[.+\]|spark://.+|yarn|k8s://.+")
 _SERVERS = re.compile(r"[^\s,:/]+:\d{1,5}(,\s*[^\s,:/]+:\d{1,5})*")
 _NODE_PATH = re.compile(r"(/(?!\.{1,2}(/|$))[^\s/\x00-\x1f\x7f-\x9f]+)*")
@@ -67,6 +69,10 @@ def _check_objects_url(url: str) -> str:
     if parts.scheme not in _OBJECT_SCHEMES or not (parts.netloc or parts.path.strip("/")):
         text = "should be s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///directory"
         raise ValueError(text)
+    # An account that holds a container stands behind an @, too: abfss://container@account.dfs.core.windows.net/prefix
+    if ":" in parts.netloc or ("@" in parts.netloc and not parts.scheme.startswith("abfs")):
+        text = "holds a login: leave it out, and give the keys in the environment"
+        raise ValueError(text)
     return url.rstrip("/")
 
 
@@ -75,7 +81,8 @@ def _check_state_url(url: str) -> str:
     if parts.scheme.partition("+")[0] not in _STATE_SCHEMES:
         text = "should be a database URL: sqlite:///file, mysql://..., or postgresql://..."
         raise ValueError(text)
-    if parts.password:
+    keys = (key.casefold() for key, _ in parse_qsl(parts.query, keep_blank_values=True))
+    if parts.password or any(key.endswith(_PASSWORDS) for key in keys):
         text = "holds a password: put the URL into an environment variable and name it with url_env instead"
         raise ValueError(text)
     return url

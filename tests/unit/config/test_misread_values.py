@@ -60,3 +60,34 @@ def test_other_numbers_are_read_as_they_were(port: str) -> None:
     spec = parse(text(port=port, home='"0100"', audit=", threshold: 1"), "shop.yaml", Path("/etc/penstock"))
 
     assert (spec.sources[0].port, spec.home.name, spec.audits[0].threshold) == (3306, "0100", 1.0)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "state: {url: 'postgresql://u@h/db?password=hush'}",
+        "state: {url: 'mysql://u@h/db?charset=utf8mb4&PASSWD=hush'}",
+        "state: {url: 'postgresql://u@h/db?sslpassword=hush'}",
+        "objects: {url: 's3://AKIA:hush@bucket/p'}",
+        "objects: {url: 's3://AKIA:hu/sh@bucket/p'}",
+        "objects: {url: 'az://hush@container/p'}",
+        "objects: {url: 'abfss://container:hush@account.dfs.core.windows.net/p'}",
+    ],
+)
+def test_a_url_that_holds_a_secret_is_a_mistake_and_is_not_shown(more: str) -> None:
+    (mistake,) = mistakes(text(more=more))
+
+    assert "holds a " in mistake
+    assert "hush" not in mistake
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "state: {url: 'postgresql://u@h/db?sslmode=require&passfile=/etc/pgpass'}",
+        "objects: {url: 'abfss://container@account.dfs.core.windows.net/p'}",
+        "objects: {url: 's3://bucket/a@b:c'}",
+    ],
+)
+def test_a_url_without_a_secret_is_fine(more: str) -> None:
+    assert parse(text(more=more), "shop.yaml", Path("/etc/penstock")).pipeline == "shop"
