@@ -48,16 +48,37 @@ def find_conflicts(document: object) -> Iterator[Found]:
     for index, source in enumerate(_sequence(pipeline.get("sources"))):
         yield from _tls_conflicts(("sources", index), _mapping(source))
         yield from _tls_conflicts(("sources", index, "tracker"), _mapping(_mapping(source).get("tracker")))
-        if "heartbeat" in _mapping(source) and _mapping(source)["heartbeat"] is None:
-            # Elsewhere a key without a value is as if left out. Here that would be no heartbeat.
-            yield ("sources", index, "heartbeat"), "says nothing: write heartbeat: {} to have one, or leave it out"
     for index, sink in enumerate(_sequence(pipeline.get("sinks"))):
         yield from _tls_conflicts(("sinks", index), _mapping(sink))
         yield from _delta_conflicts(("sinks", index), _mapping(sink))
+    yield from _empty_keys(pipeline)
     yield from _spread_change_logs(pipeline)
     yield from _redshift_conflicts(pipeline)
     yield from _shared_task_names(pipeline)
     yield from _embedded_on_cluster(pipeline)
+
+
+def _empty_keys(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """Elsewhere a key without a value is as if left out. Here that would be less care than somebody meant to take."""
+    for index, source in enumerate(_sequence(pipeline.get("sources"))):
+        if _is_empty(source, "heartbeat"):
+            yield ("sources", index, "heartbeat"), "says nothing: write heartbeat: {} to have one, or leave it out"
+    if _is_empty(pipeline.get("web"), "actions"):
+        yield ("web", "actions"), "says nothing: write false for nobody to act on the page, or leave it out"
+    if _is_empty(pipeline.get("web"), "users"):
+        yield ("web", "users"), "says nothing: name the file of the users, or leave it out"
+    for index, link in enumerate(_sequence(pipeline.get("links"))):
+        if _is_empty(link, "columns"):
+            yield ("links", index, "columns"), "says nothing, so it would hide nothing: name columns, or leave it out"
+        for key in ("drop", "hash", "mask"):
+            if _is_empty(_mapping(link).get("columns"), key):
+                where: Location = ("links", index, "columns", key)
+                yield where, "says nothing, so it would hide nothing: name columns, or leave it out"
+
+
+def _is_empty(part: object, key: str) -> bool:
+    """Whether `part` has `key` without a value."""
+    return key in _mapping(part) and _mapping(part)[key] is None
 
 
 def _repeated(pipeline: Mapping[str, object], section: str, key: str) -> Iterator[Found]:

@@ -91,3 +91,19 @@ def test_a_url_that_holds_a_secret_is_a_mistake_and_is_not_shown(more: str) -> N
 )
 def test_a_url_without_a_secret_is_fine(more: str) -> None:
     assert parse(text(more=more), "shop.yaml", Path("/etc/penstock")).pipeline == "shop"
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        (text(more="web: {actions: }"), "line 9: web.actions: says nothing: write false for nobody to act on the page"),
+        (text(more="web: {users: }"), "line 9: web.users: says nothing: name the file of the users, or leave it out"),
+        (text(link=", columns: "), "line 6: links.0.columns: says nothing, so it would hide nothing"),
+        (text(link=", columns: {drop: , mask: a}"), "line 6: links.0.columns.drop: says nothing, so it would hide"),
+        (text(link=", columns: {hash: , salt_env: S}"), "line 6: links.0.columns.hash: says nothing, so it would hide"),
+    ],
+)
+def test_a_key_without_a_value_does_not_open_what_somebody_meant_to_close(file: str, said: str) -> None:
+    (mistake,) = mistakes(file)
+
+    assert mistake.startswith(said)
