@@ -17,7 +17,8 @@ from penstock.cli.main import app
 from penstock.config.load import load
 from penstock.core.errors import UsageError
 from penstock.embedded.ports import LOOPBACK, free_port
-from penstock.wiring.open import open_lock
+from penstock.wiring.mirror import LinkCondition, Mirror
+from penstock.wiring.open import batch_topic, kafka_cluster, open_lock
 from penstock.wiring.waiting import wait_for_sources
 
 if TYPE_CHECKING:
@@ -216,3 +217,25 @@ def test_status_names_the_leader(config: Path, zookeeper: ZookeeperServer, fresh
 
 def _write_lock(config: Path, place: str) -> None:
     config.write_text(f'{config.read_text()}lock: {{zookeeper: "{place}", session_seconds: 1.5}}\n')
+
+
+LOOSE = "`columns` names {}.odrers.id, qyt, which no table of the link has, so it hides nothing"
+
+
+def test_a_misspelled_column_or_table_to_hide_is_wrong_and_stays_told_while_the_link_runs(
+    config: Path, fresh_database: str
+) -> None:
+    columns = f"drop: ['{fresh_database}.odrers.id', ID, '!iid'], mask: [qyt, 'q*', {{columns: [qyt]}}]"
+    config.write_text(config.read_text().replace("to: warehouse}", f"to: warehouse, columns: {{{columns}}}}}"))
+    spec, said = load(config), LOOSE.format(fresh_database)
+    create_topics(kafka_cluster(spec), [batch_topic(spec)], {}, partitions=1)
+
+    checked = CliRunner().invoke(app, ["check", str(config), "--connect"])
+    with Mirror(spec, {"shopdb-to-warehouse": LinkCondition("running")}):
+        pass
+    told = CliRunner().invoke(app, ["status", str(config)])
+
+    assert checked.exit_code == 2
+    assert f"WRONG link shopdb-to-warehouse, columns: {said}" in checked.stdout
+    assert "end the pattern with *" in checked.stdout
+    assert f"shopdb-to-warehouse: {said}: correct it" in told.stdout

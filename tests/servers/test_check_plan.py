@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.kinds import on_every_target
+from tests.servers.kinds import on_every_target, on_targets
 from tests.servers.sessions import log_in
 from tests.servers.sink_case import DuckdbTarget, PostgresTarget, RedshiftTarget, schema_change
 from typer.testing import CliRunner
@@ -136,3 +136,19 @@ def test_a_source_that_does_not_let_us_in_is_no_table_that_would_change(
     assert "was refused" in told.stdout
     assert "what could not be asked is not planned; nothing was changed" in told.stdout
     assert "would change" not in told.stdout
+
+
+@on_targets("duckdb")
+def test_a_rule_for_a_column_that_a_new_table_does_not_have_is_told_as_what_would_stop_it(
+    config: Path, place: Place, fresh_database: str
+) -> None:
+    columns = f"columns: {{drop: {fresh_database}.orders.qyt}}"
+    config.write_text(config.read_text().replace("to: warehouse}", f"to: warehouse, {columns}}}"))
+
+    plans = [plan(config)]
+    place.open().close()
+    plans.append(plan(config))
+
+    for exit_code, (table,) in plans:
+        assert exit_code == 1
+        assert f"they name {fresh_database}.orders.qyt, and the table has no such column" in str(table["error"])

@@ -23,6 +23,7 @@ from penstock.links.large_messages import large_folder
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.check_started import examine_started
 from penstock.wiring.ground import writable_ground
+from penstock.wiring.loose_columns import examine_columns
 from penstock.wiring.objects_probe import probe_large_messages, probe_objects
 from penstock.wiring.open import (
     kafka_cluster,
@@ -63,6 +64,8 @@ def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
     # A cluster that is away is waited for once.
     if any(found.subject == kafka and found.level == "ok" for found in findings):
         findings += _examine_durability(spec, kafka)
+    unfit = {found.subject.partition(",")[0] for found in findings if found.level == "error"}
+    findings += examine_columns(spec, {source.name for source in spec.sources if f"source {source.name}" in unfit})
     findings += [examine(f"sink {sink.name}", sink_kind(spec, sink).examine) for sink in spec.sinks]
     # What is away, or cannot be used, is told once.
     if all(found.level != "error" for found in findings if found.subject in {kafka, _STATE}):

@@ -9,7 +9,8 @@ from penstock.core.errors import PenstockError, UsageError
 from penstock.core.warehouse.landing import plan_rebuild, plan_table, plan_zone
 from penstock.core.warehouse.landing_tasks import plan_graphs
 from penstock.core.warehouse.landing_work import NO_TABLE, plan_restart, plan_work
-from penstock.wiring.load_plans import TablePlan, present_tables
+from penstock.wiring.load_plans import TablePlan
+from penstock.wiring.present_tables import present_tables
 from penstock.wiring.zone_status import ask_zone, find_foreign_rows, is_first_link, zone_links
 
 if TYPE_CHECKING:

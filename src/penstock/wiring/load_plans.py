@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.core.errors import PenstockError
 from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.dialect import DUCKDB
@@ -15,11 +14,12 @@ from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.pipeline_status import read_status
+from penstock.wiring.present_tables import present_tables
 from penstock.wiring.sink_kinds.table import sql_kind
-from penstock.wiring.warehouses import load_rules, moved_names
+from penstock.wiring.warehouses import load_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.tables import TableSchema
@@ -75,22 +75,10 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
 
 def _plan_first(spec: PipelineSpec, link: LinkSpec, schema: TableSchema) -> TablePlan:
     try:
-        treatment, _ = load_rules(spec, link).columns.treat(schema, ColumnHistory())
+        rules = load_rules(spec, link).columns
+        rules.require_known(schema)
+        treatment, _ = rules.treat(schema, ColumnHistory())
         target = TargetTable("", fit_schema(DUCKDB, treatment.schema, link.overflow), link.deletes)
         return TablePlan(link.name, str(schema.table), tuple(plan_create(DUCKDB, target)))
     except PenstockError as error:
         return TablePlan(link.name, str(schema.table), error=error.message, hint=error.hint)
-
-
-def present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
-    """Return the tables of the source that `link` carries, as they are now."""
-    if link.source in {join.name for join in spec.joins}:
-        return ()
-    source = spec.source(link.source)
-    found = capture_kind(source).tables(source)
-    heartbeat = source.heartbeat.table_id if isinstance(source, MysqlSourceSpec) and source.heartbeat else None
-    wanted = (table for table in found if source.patterns.matches(table) and link.patterns.matches(table))
-    names, schemas = moved_names(spec, link), [found[table] for table in wanted if table != heartbeat]
-    if names is None:
-        return schemas
-    return [replace(each, table=names.in_target(each.table)) for each in schemas]

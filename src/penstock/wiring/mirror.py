@@ -18,6 +18,7 @@ from penstock.wiring.background_thread import BackgroundThread
 from penstock.wiring.capture_mirror import SourceMirror
 from penstock.wiring.catalog_watch import CatalogWatch
 from penstock.wiring.join_mirror import JoinMirror
+from penstock.wiring.loose_columns import LooseColumns
 from penstock.wiring.open import open_history, open_pipeline_state
 from penstock.wiring.source_status import RetentionWatch
 from penstock.wiring.spolt_mirror import SpoltMirror
@@ -76,6 +77,7 @@ class Mirror(BackgroundThread):
         self._spec = spec
         self._conditions = conditions
         self._catalogs = {source.name: CatalogWatch(spec, source) for source in spec.sources}
+        self._loose = {link.name: LooseColumns(spec, link) for link in spec.links}
         self._watches = {source.name: RetentionWatch(source) for source in spec.sources}
 
     def __exit__(
@@ -111,6 +113,8 @@ class Mirror(BackgroundThread):
     def _save(self, mirror: LinkMirror, log: ProgressLog) -> None:
         condition = self._conditions.get(mirror.name)
         if condition is not None:
+            if mirror.name in self._loose and not condition.error:
+                condition = replace(condition, hint=self._loose[mirror.name].look())
             log.save(mirror.name, condition, mirror.refresh())
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from penstock.core.tables import TableSchema
 
 _EXCLUDED: Final = "!"
 _WILDCARDS: Final = frozenset("*?")
@@ -53,6 +55,15 @@ class ColumnPatterns:
         for pattern in self.patterns:
             if not _WILDCARDS & set(pattern) and pattern.casefold().startswith(begin):
                 yield pattern, pattern[len(begin) :]
+
+    def unmatched(self, tables: Sequence[TableSchema]) -> Iterator[str]:
+        """Yield the patterns without wildcards that match no column of `tables`, but for those with `!`."""
+        for pattern in self.patterns:
+            if pattern.startswith(_EXCLUDED) or _WILDCARDS & set(pattern):
+                continue
+            alone = ColumnPatterns((pattern,))
+            if not any(alone.matches(each.table, column.name) for each in tables for column in each.columns):
+                yield pattern
 
 
 def _with_original(table: TableId) -> list[TableId]:

@@ -80,6 +80,8 @@ class TreatedColumns:
         if not (is_kept or self._rules):
             return schema
         history = self._history(schema.table, known) if is_kept else first_history(known)
+        if known is None or known.ended:
+            self._rules.require_known(schema)
         treatment, _ = self._rules.treat(schema, history)
         return treatment.schema
 
