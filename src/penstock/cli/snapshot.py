@@ -184,7 +184,7 @@ def _show(spec: PipelineSpec, found: Sequence[Snapshot], file: Path, *, as_json:
 def _say_who_does_it(spec: PipelineSpec, found: Sequence[Snapshot], file: Path) -> None:
     """Say what is needed where something is to be done, and nobody runs the pipeline."""
     from penstock.cli.console import say_note  # noqa: PLC0415 - see `snapshot`
-    from penstock.wiring.open import open_lock  # noqa: PLC0415
+    from penstock.wiring.pipeline_status import read_status  # noqa: PLC0415
 
-    if any(not each.status.has_ended for each in found) and open_lock(spec).holder() == "":
+    if any(not each.status.has_ended for each in found) and read_status(spec).holder == "":
         say_note(f"nobody runs the pipeline; to have it done: penstock run {file}")

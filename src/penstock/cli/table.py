@@ -75,7 +75,7 @@ def table(
     if action is Action.DROP and not yes:
         _confirm(name, links)
     asked = ask_for_action(spec, name, action, place.link, getpass.getuser(), place.source)
-    is_running = bool(read_status(spec).holder)
+    is_running = read_status(spec).holder != ""
     found = await_requests(spec, asked, _AWAIT_SECONDS if is_running else 0.0)
     _print(file, found, (), as_json=as_json)
     if any(each.stage is Stage.REFUSED for each in found):

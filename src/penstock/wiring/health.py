@@ -9,6 +9,7 @@ from penstock.core.commands import has_command, name_file
 from penstock.core.snapshots import Status
 from penstock.ports.audit_results import NO_RESULT, NOT_REACHED, WHOLE
 from penstock.ports.state import LACKS_ROWS, TRIED_AGAIN
+from penstock.wiring.pipeline_status import SILENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,15 +23,11 @@ if TYPE_CHECKING:
     from penstock.wiring.pipeline_status import PipelineStatus
     from penstock.wiring.zone_status import ZoneStatus
 
-SILENT_SECONDS = 30.0
-"""A pipeline that runs writes its mirror every two seconds; some more for a database that is slow for a moment."""
-
 STUCK_SECONDS = 120.0
 """Longer than a link waits before it tries again."""
 
 _HOUR_SECONDS = 3600
 _NEW_PIPELINE = "new pipeline"
-_ALIVE = frozenset({"running", "retrying"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +107,11 @@ def _holder_problems(status: PipelineStatus, run_command: str) -> Iterator[Probl
         yield Problem("error", "pipeline", *status.stranger)
     if status.holder is None:
         text = f"whether the pipeline runs is not known: {status.unanswered}"
-        yield Problem("warning", "pipeline", text, "start ZooKeeper, or look on the machines themselves")
-    alive = [link for link in status.links if link.state in _ALIVE]
-    if not alive or status.spark_is_away:
+        yield Problem("warning", "pipeline", text, status.unanswered_hint)
+    silent = status.silent_seconds
+    if silent is None or status.spark_is_away:
         # Without Spark no link gives a sign of life; that it is being started again is told as its own problem.
         return
-    silent = (status.now_ms - max(link.updated_at_ms for link in alive)) / 1000
     if status.holder == "":
         text = f"it was killed, or its machine went down: its last sign of life is {_duration(silent)} old"
         yield Problem("error", "pipeline", text, f"nothing is lost; type: {run_command}")
@@ -163,7 +159,7 @@ def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem
 def _table_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem]:
     for table in status.tables:
         if table.error:
-            resumes = bool(status.holder) and table.link in status.loading
+            resumes = _may_run(status) and table.link in status.loading
             way = "type: penstock table FILE TABLE resume" if resumes else _restart(status, run_command)
             hint = _then(table.hint, status, way, retried=TRIED_AGAIN in table.error + table.hint)
             yield Problem("error", f"{table.link}, {table.table}", table.error, hint)
@@ -171,7 +167,7 @@ def _table_problems(status: PipelineStatus, run_command: str) -> Iterator[Proble
     for link, name in sorted(_lacking(status)):
         told = noted.get((link, name), "")
         text = told if LACKS_ROWS in told else f"{LACKS_ROWS} until its snapshot for this link is whole"
-        hint = "it goes on by itself when that snapshot is whole" if status.holder else f"type: {run_command}"
+        hint = "it goes on by itself when that snapshot is whole" if _may_run(status) else f"type: {run_command}"
         yield Problem("warning", f"{link}, {name}", text, hint)
 
 
@@ -278,7 +274,7 @@ def _repair_hint(found: AuditResult, status: PipelineStatus) -> str:
         return "see the rows: penstock audit FILE; have them published again: penstock audit FILE --repair"
     if newest.status.has_ended:
         return "its rows have been read again since; see whether they are right now: penstock audit FILE"
-    begun = "is under way" if status.holder else "waits for the next run, which carries it out: penstock run FILE"
+    begun = "is under way" if _may_run(status) else "waits for the next run, which carries it out: penstock run FILE"
     return f"the repair of {len(newest.options.keys)} rows {begun}; then audit again: penstock audit FILE"
 
 
@@ -313,14 +309,19 @@ def audit_words(result: AuditResult, status: PipelineStatus) -> str:
 
 def _then(hint: str, status: PipelineStatus, restart: str, *, retried: bool) -> str:
     """Add how it goes on behind what the hint says, unless what helps is a command, or may be another pipeline."""
-    if _NEW_PIPELINE in hint or (status.holder and has_command(hint)):
+    if _NEW_PIPELINE in hint or (_may_run(status) and has_command(hint)):
         return hint
     mended = hint.removesuffix(", and run again")
-    return f"{mended}; then it goes on by itself" if status.holder and retried else f"{mended}; then {restart}"
+    return f"{mended}; then it goes on by itself" if _may_run(status) and retried else f"{mended}; then {restart}"
 
 
 def _restart(status: PipelineStatus, run_command: str) -> str:
-    return f"stop the pipeline and type: {run_command}" if status.holder else f"type: {run_command}"
+    return f"stop the pipeline and type: {run_command}" if _may_run(status) else f"type: {run_command}"
+
+
+def _may_run(status: PipelineStatus) -> bool:
+    """Whether nobody is to be told to start it: somebody runs it, or nobody knows."""
+    return status.holder != ""
 
 
 def _ahead(link: LinkProgress) -> str:

@@ -53,7 +53,8 @@ class PipelineStatus:
     """What is known of a pipeline at `now_ms`.
 
     `holder` says who runs it, "" if nobody does, and None if the server that
-    knows does not answer: `unanswered` says so then. `stranger` says that the rows
+    knows does not answer, or the lock is a file and may be another machine's: `unanswered`
+    says so then, and `unanswered_hint` what to do. `stranger` says that the rows
     are those of another pipeline, and what to do. `servers` are the embedded ones as
     they were when they were last written down, and nobody's while nothing runs, but for Spark
     where a run lost it and begins again. `audits`
@@ -68,6 +69,7 @@ class PipelineStatus:
     links: Sequence[LinkProgress]
     tables: Sequence[TableProgress]
     unanswered: str = ""
+    unanswered_hint: str = ""
     sources: Sequence[SourceStatus] = ()
     zones: Sequence[ZoneStatus] = ()
     now_ms: int = 0
@@ -94,6 +96,12 @@ class PipelineStatus:
     def begins_again(self) -> bool:
         """Whether such a run has let everything go, its lock as well, and goes on in a moment."""
         return self.holder == "" and self.spark_is_away
+
+    @property
+    def silent_seconds(self) -> float | None:
+        """How long ago a link gave the last sign of life; None where all of them ended in order, or never ran."""
+        signs = [link.updated_at_ms for link in self.links if link.state in _ALIVE]
+        return (self.now_ms - max(signs)) / 1000 if signs else None
 
     def request(self, link: str, table: str) -> TableRequest | None:
         """The newest request for a table at a link."""
@@ -134,6 +142,11 @@ class PipelineStatus:
         return replace(self, sources=sources, links=links, zones=zones)
 
 
+_ALIVE = frozenset({"running", "retrying"})
+
+SILENT_SECONDS = 30.0
+"""A pipeline that runs writes its mirror every two seconds; some more for a database that is slow for a moment."""
+
 _BEGINS_AGAIN_MS = 120_000
 """A run that lost Spark waits for half a minute at most, and needs some seconds, until it takes its lock again."""
 
@@ -157,7 +170,8 @@ class StatusReader:
     def read(self) -> PipelineStatus:
         """As `read_status`, without asking the sources. After an error, the next call connects anew."""
         holder, unanswered = _ask_holder(self._spec)
-        status = PipelineStatus(holder, (), (), unanswered, now_ms=_now_ms())
+        hint = "start ZooKeeper, or look on the machines themselves" if unanswered else ""
+        status = PipelineStatus(holder, (), (), unanswered, hint, now_ms=_now_ms())
         if self._opened is None and not has_state(self._spec):
             return status
         try:
@@ -211,7 +225,7 @@ class StatusReader:
         seen += [(each.source, each.table) for each in newest]
         police = history.police() if self._spec.police is not None else None
         running_since_ms = max((link.running_since_ms for link in links), default=0)
-        return replace(
+        found = replace(
             status,
             # What was taken out of the file is nobody's concern any more; its rows stay, should it come back.
             links=links,
@@ -231,6 +245,27 @@ class StatusReader:
             sources_to_name=sources_to_name(self._spec, seen),
             skipped=actions.skipped_counts(),
         )
+        return _perhaps_elsewhere(self._spec, found)
+
+
+def _perhaps_elsewhere(spec: PipelineSpec, status: PipelineStatus) -> PipelineStatus:
+    """The same; but nobody knows who runs it where its lock is free here and something ran it a moment ago.
+
+    Where the lock is a file, an instance on another machine holds a file of its own.
+    """
+    silent = status.silent_seconds
+    if spec.lock.zookeeper is not None or spec.is_embedded("state"):
+        return status
+    if status.holder != "" or status.spark_is_away or silent is None or silent > SILENT_SECONDS:
+        return status
+    text = f"nobody holds its lock here, though it gave a sign of life {max(0.0, silent):.0f} s ago"
+    return replace(
+        status,
+        holder=None,
+        unanswered=f"{text}: it runs on another machine, or was killed",
+        unanswered_hint="look on the machine that runs it; with `lock: {zookeeper: ...}` other machines see it, too; "
+        f"if it was killed, that is known in {SILENT_SECONDS:.0f} s",
+    )
 
 
 def _servers(written: Sequence[ServerCondition], status: PipelineStatus) -> Sequence[ServerCondition]:

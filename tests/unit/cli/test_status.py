@@ -215,6 +215,30 @@ def test_links_that_were_taken_out_of_the_file_are_told_no_more_with_their_table
     assert "it is locked" not in told + shown
 
 
+@pytest.mark.parametrize(("seconds_ago", "running"), [(2, None), (40, False)])
+def test_a_pipeline_whose_lock_may_be_on_another_machine_is_not_called_dead_while_it_gives_signs_of_life(
+    tmp_path: Path, seconds_ago: int, running: object
+) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(f"{CONFIG}state: {{url: 'sqlite:///{tmp_path}/shared.db'}}\n")
+    with closing(open_state(f"sqlite:///{tmp_path}/shared.db", "shop")) as state:
+        for name in ("shopdb", "objects", SINK):
+            link = LinkProgress(name, "7", "running", 9.0, 9, now_ms() - 1000 * seconds_ago, "", "", now_ms() - 9000)
+            state.save_link(link)
+        state.stop_table("shopdb", "shop.maps", "geometry is not carried", "leave the table out", 1)
+
+    told = json.loads(CliRunner().invoke(app, ["status", str(file), "--json"]).stdout)
+    shown = CliRunner().invoke(app, ["status", str(file)]).stdout
+
+    assert (told["running"], told["healthy"]) == (running, False)
+    assert ("it was killed, or its machine went down" in shown) == (running is False)
+    assert (f"; type: penstock run {file}" in shown) == (running is False)
+    if running is None:
+        assert "nobody holds its lock here, though it gave a sign of life" in shown
+        assert f"leave the table out; then stop the pipeline and type: penstock run {file}" in shown
+        assert "not running" not in shown
+
+
 def test_status_says_who_runs_the_pipeline(file: Path) -> None:
     lock = FileLock(lock_file(load(file)))
     lock.acquire(0)
