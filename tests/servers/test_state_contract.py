@@ -81,16 +81,17 @@ def test_a_position_is_replaced(state: SqlState) -> None:
 
 
 @on_every_database
-def test_rows_add_up_and_the_newest_change_stays_the_newest(state: SqlState) -> None:
+def test_rows_add_up_and_the_commit_time_is_that_of_what_was_carried_last(state: SqlState) -> None:
     before_ms = time.time_ns() // 1_000_000
     state.add_rows("a", {"shop.users": (1, 50), "shop.orders": (5, 100)})
     state.add_rows("a", {"shop.orders": (2**40, 90)})
+    state.add_rows("a", {"shop.orders": (1, 0)})
     state.add_rows("b", {"shop.orders": (1, 10)})
     state.add_rows("b", {})
 
     told = [(table.link, table.table, table.rows, table.last_timestamp_ms, table.error) for table in state.tables()]
     assert told == [
-        ("a", "shop.orders", 2**40 + 5, 100, ""),
+        ("a", "shop.orders", 2**40 + 6, 90, ""),
         ("a", "shop.users", 1, 50, ""),
         ("b", "shop.orders", 1, 10, ""),
     ]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from penstock.core.positions import Position
 
 Rows: TypeAlias = "Mapping[str, tuple[int, int]]"
-"""What was carried of each table: how many rows, and the newest commit time in Unix ms."""
+"""What was carried of each table: how many rows, and the newest commit time in Unix ms, 0 for none."""
 
 TRIED_AGAIN: Final = "is tried again"
 """Stands in the error, or the hint, of a table that goes on by itself when what stopped it is over."""
@@ -32,6 +32,7 @@ class TrackerDump:
 class TableProgress:
     """How far one link has come with one table. `error` is "" while it goes on; `hint` alone is only good to know.
 
+    `last_timestamp_ms` is the commit time of what was carried last.
     `behind_since_ms` is as a link's, None where only the link's own is known.
     `stopped_at_ms` is the commit time of the first change that was not carried any
     more, 0 while the table goes on.

@@ -36,12 +36,11 @@ class JoinMirror(KafkaMirror):
         read = {} if record is None else record.places
         ends = self._topics.ends(places)
         ahead = sum(max(0, end - read.get(place, 0)) for place, end in ends.items())
-        carried = [table.last_timestamp_ms for table in self._state.tables() if table.link == self.name]
         words = f"{sum(read.get(place, 0) for place in places)} messages of {len(places)} partitions"
         return LinkPlace(
             words + ("" if record is None else self._rebuild_words(record)),
             is_behind=ahead > 0,
-            carried_ms=max(carried, default=0),
+            carried_ms=self._newest.carried_ms(self.tables_ms()),
             lag_messages=ahead,
             dead_letters=0 if record is None else record.letters,
         )

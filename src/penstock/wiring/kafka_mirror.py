@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from penstock.core.errors import PenstockError
+from penstock.core.lag import NewestChange
 from penstock.wiring.link_place import LinkPlace
 from penstock.wiring.open import open_topic_log
 
@@ -27,6 +28,7 @@ class KafkaMirror(ABC):
         self._spec = spec
         self._state = state
         self._topics = open_topic_log(spec)
+        self._newest = NewestChange()
 
     def refresh(self) -> LinkPlace:
         """Ask Kafka for what is new."""
@@ -39,6 +41,10 @@ class KafkaMirror(ABC):
     def close(self) -> None:
         """Drop the connection to Kafka."""
         self._topics.close()
+
+    def tables_ms(self) -> dict[str, int]:
+        """The commit time of what the link carried last of each table."""
+        return {table.table: table.last_timestamp_ms for table in self._state.tables() if table.link == self.name}
 
     @abstractmethod
     def measure(self) -> LinkPlace:

@@ -98,7 +98,9 @@ class TableRow:
         for state in ("stopped", "paused", "dropped"):
             if state in states:
                 return state
-        return "unknown" if self.lag_seconds is None else "behind" if self.lag_seconds else "up to date"
+        # A lag of 0 s is not the end of the log: what is ahead may be new.
+        is_behind = self.lag_seconds or any(cell.progress.behind_since_ms for cell in self.cells.values())
+        return "unknown" if self.lag_seconds is None else "behind" if is_behind else "up to date"
 
     @property
     def lag_seconds(self) -> float | None:

@@ -32,7 +32,7 @@ class SpoltMirror(KafkaMirror):
         new = self._topics.begins([place for place in places if place not in record.places])
         ends = self._topics.ends(places)
         ahead = {place: max(0, end - record.places.get(place, new.get(place, 0))) for place, end in ends.items()}
-        carried_ms = {t.table: t.last_timestamp_ms for t in self._state.tables() if t.link == self.name}
+        carried_ms = self.tables_ms()
         tables = {
             topic: (any(ahead.get((topic, number)) for number in range(count)), carried_ms.get(topic, 0))
             for topic, (_, count) in shapes.items()
@@ -42,7 +42,7 @@ class SpoltMirror(KafkaMirror):
         return LinkPlace(
             f"{read} messages of {len(ends)} partitions",
             is_behind=messages > 0,
-            carried_ms=max(carried_ms.values(), default=0),
+            carried_ms=self._newest.carried_ms(carried_ms),
             lag_messages=messages,
             tables=tables,
             dead_letters=record.letters,

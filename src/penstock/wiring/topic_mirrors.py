@@ -37,7 +37,7 @@ class ObjectsMirror(KafkaMirror):
         read_to = {place: read for place, (_, read) in self._record.places.items()}
         ends = self._topics.ends([place for places in by_table.values() for place in places])
         ahead = {place: max(0, end - read_to.get(place, 0)) for place, end in ends.items()}
-        carried_ms = _newest_ms(self._state, self.name)
+        carried_ms = self.tables_ms()
         tables = {
             table: (any(ahead.get(place) for place in places), carried_ms.get(table, 0))
             for table, places in by_table.items()
@@ -48,7 +48,7 @@ class ObjectsMirror(KafkaMirror):
         return LinkPlace(
             position,
             is_behind=messages > 0 or bool(waiting),
-            carried_ms=max(carried_ms.values(), default=0),
+            carried_ms=self._newest.carried_ms(carried_ms),
             lag_messages=messages,
             tables=tables,
         )
@@ -96,14 +96,14 @@ class WarehouseMirror(KafkaMirror):
         self._read_to = end
         self._sum_up(loaded_to, place, -1)
         self._loaded_to = place
-        carried_ms = _newest_ms(self._state, self.name)
+        carried_ms = self.tables_ms()
         tables = {
             table: (self._batches[table] > 0, carried_ms.get(table, 0)) for table in {*self._batches, *carried_ms}
         }
         return LinkPlace(
             f"{self._topic}/0:{place}",
             is_behind=self._batches.total() > 0,
-            carried_ms=max(carried_ms.values(), default=0),
+            carried_ms=self._newest.carried_ms(carried_ms),
             lag_bytes=self._bytes,
             lag_messages=self._batches.total(),
             tables=tables,
@@ -116,8 +116,3 @@ class WarehouseMirror(KafkaMirror):
                 if batch.source == self._link.source and self._link.patterns.matches(batch.table):
                     self._batches[str(batch.table)] += sign
                     self._bytes += sign * batch.size_bytes
-
-
-def _newest_ms(state: State, link: str) -> dict[str, int]:
-    """The commit time of the newest change of each table that a link has carried."""
-    return {table.table: table.last_timestamp_ms for table in state.tables() if table.link == link}

@@ -160,7 +160,7 @@ class SqlState:
             TABLE_PROGRESS,
             progress,
             adding=("carried_rows",),
-            growing=("last_timestamp_ms",),
+            latest=("last_timestamp_ms",),
             keeping=("error", "hint", "behind_since_ms", "stopped_at_ms"),
         )
 

@@ -23,48 +23,48 @@ def upsert(
     rows: Sequence[Row],
     *,
     adding: Collection[str] = (),
-    growing: Collection[str] = (),
+    latest: Collection[str] = (),
     keeping: Collection[str] = (),
 ) -> None:
     """Write `rows`, which all have every column; each is one statement, so that concurrent writers cannot collide.
 
     Where a row with the same primary key exists its columns are replaced, except
-    that those in `adding` are summed up, those in `growing` keep the larger value
-    and those in `keeping` stay.
+    that those in `adding` are summed up, those in `latest` stay where the new
+    value is 0, and those in `keeping` stay.
     """
     if rows:
-        statement = _statement(connection.dialect.name, table, tuple(adding), tuple(growing), tuple(keeping))
+        statement = _statement(connection.dialect.name, table, tuple(adding), tuple(latest), tuple(keeping))
         connection.execute(statement, [dict(row) for row in rows])
 
 
 # Making a statement takes longer than executing it.
 @cache
 def _statement(
-    dialect: str, table: Table, adding: tuple[str, ...], growing: tuple[str, ...], keeping: tuple[str, ...]
+    dialect: str, table: Table, adding: tuple[str, ...], latest: tuple[str, ...], keeping: tuple[str, ...]
 ) -> Insert:
     match dialect:
         case "sqlite":
             lite = sqlite.insert(table)
-            changes = _changes(table, lite.excluded, adding, growing, keeping)
+            changes = _changes(table, lite.excluded, adding, latest, keeping)
             return lite.on_conflict_do_update(index_elements=table.primary_key.columns, set_=changes)
         case "postgresql":
             postgres = postgresql.insert(table)
-            changes = _changes(table, postgres.excluded, adding, growing, keeping)
+            changes = _changes(table, postgres.excluded, adding, latest, keeping)
             return postgres.on_conflict_do_update(index_elements=table.primary_key.columns, set_=changes)
         case _:
             maria = mysql.insert(table)
-            return maria.on_duplicate_key_update(_changes(table, maria.inserted, adding, growing, keeping))
+            return maria.on_duplicate_key_update(_changes(table, maria.inserted, adding, latest, keeping))
 
 
 def _changes(
     table: Table,
     new: ReadOnlyColumnCollection[str, ColumnElement[object]],
     adding: Collection[str],
-    growing: Collection[str],
+    latest: Collection[str],
     keeping: Collection[str],
 ) -> dict[str, ColumnElement[object]]:
     keys = {column.name for column in table.primary_key}
     changes = {column.name: new[column.name] for column in table.columns if column.name not in {*keys, *keeping}}
     changes |= {name: table.c[name] + new[name] for name in adding}
-    changes |= {name: case((new[name] > table.c[name], new[name]), else_=table.c[name]) for name in growing}
+    changes |= {name: case((new[name] != 0, new[name]), else_=table.c[name]) for name in latest}
     return changes
