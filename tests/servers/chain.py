@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -132,7 +133,7 @@ class Chain:
         """Write down how the links stand, as a run does every second, and then end without a word."""
         spec = self.spec
         with closing(open_pipeline_state(spec)) as state, ExitStack() as stack:
-            log = ProgressLog(state)
+            log = ProgressLog(state, time.time_ns() // 1_000_000)
             for mirror in [stack.enter_context(closing(mirror)) for mirror in open_mirrors(spec, state)]:
                 log.save(mirror.name, LinkCondition(state_name), mirror.refresh())
 

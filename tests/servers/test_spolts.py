@@ -308,7 +308,7 @@ def test_the_status_says_how_far_a_spolt_is_behind_and_that_there_are_dead_lette
 
 def _lag(case: SpoltCase) -> int | None:
     with closing(open_pipeline_state(case.spec)) as state:
-        log = ProgressLog(state)
+        log = ProgressLog(state, 1)
         (mirror,) = (each for each in open_mirrors(case.spec, state) if each.name == "double")
         with closing(mirror):
             log.save("double", LinkCondition("running"), mirror.refresh())

@@ -18,17 +18,23 @@ from typer.testing import CliRunner
 
 from penstock.cli.carried import Carried
 from penstock.cli.main import app
+from penstock.jobs.in_process import InProcessRunner
+from penstock.jobs.pipeline import run_pipeline
+from penstock.jobs.runner import PipelineRun
 from penstock.wiring.health import find_problems
 from penstock.wiring.open import OBJECTS_LINK, open_pipeline_state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
+    from penstock.core.errors import PenstockError
     from penstock.embedded.kafka import KafkaBroker
     from penstock.embedded.mariadb import MariadbServer
     from penstock.embedded.mysql import OracleMysql
+    from penstock.jobs.link import Link
+    from penstock.wiring.mirror import Conditions
     from penstock.wiring.pipeline_status import PipelineStatus
 
 HOUR = 3600
@@ -226,6 +232,32 @@ def test_binlogs_that_go_away_are_warned_of_in_time_and_told_when_they_are_gone(
     assert "was purged" in purged["problems"][0]["text"]
     assert "start a new pipeline with an initial snapshot" in purged["problems"][0]["hint"]
     assert purged["healthy"] is False
+
+
+class Watching(InProcessRunner):
+    """A runner that looks what is known of each link before the first one begins."""
+
+    def __init__(self) -> None:
+        self.first: dict[str, str] = {}
+
+    def run(self, run: PipelineRun, links: Sequence[Link], conditions: Conditions) -> PenstockError | None:
+        self.first = self.first or {name: condition.state for name, condition in conditions.items()}
+        return super().run(run, links, conditions)
+
+
+@pytest.mark.parametrize("chain", first(1, "mariadb", "mysql_server"), indirect=True)
+def test_a_run_says_at_its_beginning_which_links_it_runs(chain: Chain) -> None:
+    names = (chain.source, OBJECTS_LINK, chain.sink_link)
+
+    whole, part = Watching(), Watching()
+    run_pipeline(PipelineRun(chain.spec, once=True, only=None), whole)
+    after_all = chain.status()
+    run_pipeline(PipelineRun(chain.spec, once=True, only=chain.source), part)
+    after_one = chain.status()
+
+    assert (whole.first, part.first) == (dict.fromkeys(names, "starting"), {chain.source: "starting"})
+    assert {link.state for link in after_all.links} == {"stopped"}
+    assert (after_all.left_out, after_one.left_out) == ([], [OBJECTS_LINK, chain.sink_link])
 
 
 @pytest.mark.nightly

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing, nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.jobs.join_link import JoinLink
@@ -10,12 +11,13 @@ from penstock.jobs.links import CaptureLink, ObjectsLink, WarehouseLink
 from penstock.jobs.spolt_link import SpoltLink
 from penstock.links.capture.spec import CaptureSpec
 from penstock.links.spolts.spec import spolt_job
+from penstock.ports.state import STARTING
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.fills import open_fills
 from penstock.wiring.heartbeat import Heartbeats
 from penstock.wiring.identity import claim_state
 from penstock.wiring.micro_batches import MicroBatches, run_tasks_once, sinks_with_tasks
-from penstock.wiring.mirror import Conditions, Mirror
+from penstock.wiring.mirror import Conditions, LinkCondition, Mirror
 from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.refresh_mirror import RefreshMirror
 from penstock.wiring.scheduled_audits import ScheduledAudits
@@ -70,7 +72,11 @@ def _run_stages(
 ) -> PenstockError | None:
     """Run all links; return the first error of one that cannot go on, which others carry past."""
     first: PenstockError | None = None
-    for stage in plan_stages(run, runner, epoch, state):
+    stages = plan_stages(run, runner, epoch, state)
+    for link in chain.from_iterable(stages):
+        # Of links that are not in there, status says that this run does not run them.
+        conditions.setdefault(link.name, LinkCondition(STARTING))
+    for stage in stages:
         # What a link that gives up has brought in before is carried all the same.
         error = runner.run(run, stage, conditions)
         first = first or error

@@ -16,6 +16,9 @@ Rows: TypeAlias = "Mapping[str, tuple[int, int]]"
 TRIED_AGAIN: Final = "is tried again"
 """Stands in the error, or the hint, of a table that goes on by itself when what stopped it is over."""
 
+STARTING: Final = "starting"
+"""The state of a link that a run is to run, and that has not begun: it is being opened, or waits for its turn."""
+
 LACKS_ROWS: Final = "it lacks its rows"
 """Begins what is told of a table whose target has none of its rows, or a part of them: as a hint while it waits."""
 

@@ -74,6 +74,7 @@ def is_healthy(status: PipelineStatus, problems: Sequence[Problem]) -> bool:
     return (
         bool(status.holder)
         and bool(status.links)
+        and not status.left_out
         and all(link.state == "running" for link in status.links)
         and all(server.state == "running" for server in status.servers)
         and not any(source.unanswered for source in status.sources)
@@ -142,7 +143,13 @@ def _zone_problems(zones: Sequence[ZoneStatus]) -> Iterator[Problem]:
 
 
 def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem]:
+    left_out = status.left_out if _has_settled(status) else ()
+    for name in left_out:
+        text = "this run does not run it: it came into the file later, or the run was started with --only"
+        yield Problem("error", name, text, _restart(status, run_command))
     for link in status.links:
+        if link.link in left_out:
+            continue
         if link.error:
             level: Literal["warning", "error"] = "warning" if link.state == "retrying" else "error"
             retried = link.state == "retrying"
@@ -154,6 +161,13 @@ def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem
         elif (stuck := status.stuck_seconds(link)) is not None and stuck > STUCK_SECONDS:
             text = f"has not moved for {_duration(stuck)}; {_ahead(link)}"
             yield Problem("warning", link.link, text, "see the log; a large transaction or a slow target takes long")
+
+
+def _has_settled(status: PipelineStatus) -> bool:
+    """Whether a run is under way that has had the time to write down which links it runs."""
+    silent = status.silent_seconds
+    is_written = silent is not None and silent <= SILENT_SECONDS
+    return bool(status.holder) and is_written and status.now_ms - status.run_began_ms > SILENT_SECONDS * 1000
 
 
 def _table_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem]:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.core.lag import Lag, follow_lag, lag_seconds
 from penstock.ports.history import HOUR, Sample
-from penstock.ports.state import LinkProgress
+from penstock.ports.state import STARTING, LinkProgress
 from penstock.wiring.background_thread import BackgroundThread
 from penstock.wiring.capture_mirror import SourceMirror
 from penstock.wiring.catalog_watch import CatalogWatch
 from penstock.wiring.join_mirror import JoinMirror
+from penstock.wiring.link_place import LinkPlace
 from penstock.wiring.loose_columns import LooseColumns
 from penstock.wiring.open import open_history, open_pipeline_state
 from penstock.wiring.source_status import RetentionWatch
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.core.errors import PenstockError
     from penstock.ports.state import State
-    from penstock.wiring.link_place import LinkMirror, LinkPlace
+    from penstock.wiring.link_place import LinkMirror
 
 
 _PERIOD_SECONDS = 2.0
@@ -39,7 +40,7 @@ _PERIOD_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class LinkCondition:
-    """How a link is: `running`, `retrying`, `failed` or `stopped`, and why.
+    """How a link is: `starting`, `running`, `retrying`, `failed` or `stopped`, and why.
 
     `failures` counts how often it failed since the run began; the last was `failure`, at `failed_at_ms`.
     """
@@ -61,7 +62,7 @@ class LinkCondition:
 
 
 Conditions: TypeAlias = dict[str, LinkCondition]
-"""Every link that was started, by name. Written by the supervisor, read by the mirror."""
+"""Every link that this run runs, by name. Written by the supervisor, read by the mirror."""
 
 
 class Mirror(BackgroundThread):
@@ -76,6 +77,7 @@ class Mirror(BackgroundThread):
         super().__init__("penstock-mirror")
         self._spec = spec
         self._conditions = conditions
+        self._began_ms = _now_ms()
         self._catalogs = {source.name: CatalogWatch(spec, source) for source in spec.sources}
         self._loose = {link.name: LooseColumns(spec, link) for link in spec.links}
         self._watches = {source.name: RetentionWatch(source) for source in spec.sources}
@@ -85,7 +87,7 @@ class Mirror(BackgroundThread):
     ) -> None:
         """Mirror once more, now that nothing runs, then end."""
         for name, condition in self._conditions.items():
-            if condition.state == "running":
+            if condition.state in {STARTING, "running"}:
                 self._conditions[name] = replace(condition, state="stopped")
         super().__exit__(kind, error, trace)
 
@@ -95,7 +97,7 @@ class Mirror(BackgroundThread):
             state = stack.enter_context(closing(open_pipeline_state(self._spec)))
             history = stack.enter_context(closing(open_history(self._spec)))
             mirrors = [stack.enter_context(closing(mirror)) for mirror in open_mirrors(self._spec, state)]
-            log = ProgressLog(state)
+            log = ProgressLog(state, self._began_ms)
             stopping, sample_at = False, 0.0
             while not stopping:
                 stopping = self._stop.wait(_PERIOD_SECONDS)
@@ -115,7 +117,8 @@ class Mirror(BackgroundThread):
         if condition is not None:
             if mirror.name in self._loose and not condition.error:
                 condition = replace(condition, hint=self._loose[mirror.name].look())
-            log.save(mirror.name, condition, mirror.refresh())
+            place = LinkPlace() if condition.state == STARTING else mirror.refresh()
+            log.save(mirror.name, condition, place)
 
 
 def open_mirrors(spec: PipelineSpec, state: State) -> Sequence[LinkMirror]:
@@ -132,10 +135,10 @@ def open_mirrors(spec: PipelineSpec, state: State) -> Sequence[LinkMirror]:
 class ProgressLog:
     """Writes down how links stand, and since when they are behind."""
 
-    def __init__(self, state: State) -> None:
-        """Go on from what is in `state`."""
+    def __init__(self, state: State, began_ms: int) -> None:
+        """Go on from what is in `state`, in the run that began at `began_ms`."""
         self._state = state
-        self._began_ms = _now_ms()
+        self._began_ms = began_ms
         self._links = {link.link: link for link in state.links()}
         self._lags = {
             (table.link, table.table): Lag(table.behind_since_ms, self._links[table.link].updated_at_ms)
@@ -156,6 +159,8 @@ class ProgressLog:
             )
             since_ms = lag.since_ms
         before = self._links.get(name)
+        if before is not None and condition.state == STARTING:
+            since_ms = before.behind_since_ms
         letters = place.dead_letters
         if letters is None and before is not None:
             letters = before.dead_letters

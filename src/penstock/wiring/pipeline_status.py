@@ -11,6 +11,7 @@ from penstock.config.places import state_file
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
 from penstock.ports.history import DAY, HOUR, SPARK
+from penstock.ports.state import STARTING
 from penstock.wiring.audits import named_audits, open_results, overdue_audits
 from penstock.wiring.carried_requests import carried_requests
 from penstock.wiring.identity import own_identity, require_identity
@@ -62,7 +63,8 @@ class PipelineStatus:
     not come although somebody runs the pipeline. `police` is the newest look at how
     topics are kept, None where the file has no rules or nobody looked so far. `loading` names
     the links that load targets, where tables can be let go on one by one. `sources_to_name` has
-    the sources of tables, by link and table, where several have a table of that name.
+    the sources of tables, by link and table, where several have a table of that name. `names` are
+    the links of the file.
     """
 
     holder: str | None
@@ -86,6 +88,7 @@ class PipelineStatus:
     police_is_overdue: bool = False
     loading: frozenset[str] = frozenset()
     sources_to_name: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    names: Sequence[str] = ()
 
     @property
     def spark_is_away(self) -> bool:
@@ -96,6 +99,17 @@ class PipelineStatus:
     def begins_again(self) -> bool:
         """Whether such a run has let everything go, its lock as well, and goes on in a moment."""
         return self.holder == "" and self.spark_is_away
+
+    @property
+    def run_began_ms(self) -> int:
+        """When the newest run began that wrote down how its links are; 0 if none did."""
+        return max((link.running_since_ms for link in self.links), default=0)
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """The links of the file of which that run wrote nothing: it does not run them."""
+        written = {link.link for link in self.links if link.running_since_ms == self.run_began_ms}
+        return [name for name in self.names if name not in written]
 
     @property
     def silent_seconds(self) -> float | None:
@@ -132,6 +146,8 @@ class PipelineStatus:
         """
         if not link.behind_since_ms:
             return link.behind_since_ms
+        if link.state == STARTING:
+            return 0.0
         until_ms = link.updated_at_ms if self.holder == "" else self.now_ms
         since_ms = max(link.behind_since_ms, link.moved_at_ms, link.running_since_ms)
         return max(0.0, (until_ms - since_ms) / 1000)
@@ -142,7 +158,7 @@ class PipelineStatus:
         return replace(self, sources=sources, links=links, zones=zones)
 
 
-_ALIVE = frozenset({"running", "retrying"})
+_ALIVE = frozenset({STARTING, "running", "retrying"})
 
 SILENT_SECONDS = 30.0
 """A pipeline that runs writes its mirror every two seconds; some more for a database that is slow for a moment."""
@@ -224,11 +240,11 @@ class StatusReader:
         seen = [*((each.link, each.table) for each in tables), *((each.link, each.table) for each in requests)]
         seen += [(each.source, each.table) for each in newest]
         police = history.police() if self._spec.police is not None else None
-        running_since_ms = max((link.running_since_ms for link in links), default=0)
+        # What was taken out of the file is nobody's concern any more; its rows stay, should it come back.
+        status = replace(status, links=links, names=link_names(self._spec))
+        running_since_ms = status.run_began_ms
         found = replace(
             status,
-            # What was taken out of the file is nobody's concern any more; its rows stay, should it come back.
-            links=links,
             tables=tables,
             stranger=_stranger(self._spec, state),
             loading=frozenset(link.name for link in self._spec.links),
@@ -245,7 +261,15 @@ class StatusReader:
             sources_to_name=sources_to_name(self._spec, seen),
             skipped=actions.skipped_counts(),
         )
-        return _perhaps_elsewhere(self._spec, found)
+        return _perhaps_elsewhere(self._spec, replace(found, links=_as_run(found)))
+
+
+def _as_run(status: PipelineStatus) -> Sequence[LinkProgress]:
+    """The links; one of which the newest run wrote nothing does not run, whatever an older one said last."""
+    gone = {*status.left_out}
+    return [
+        replace(link, state="stopped") if link.link in gone and link.state in _ALIVE else link for link in status.links
+    ]
 
 
 def _perhaps_elsewhere(spec: PipelineSpec, status: PipelineStatus) -> PipelineStatus:

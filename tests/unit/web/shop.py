@@ -60,6 +60,10 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+BEGAN_MS = now_ms() - 60_000
+"""When the run began."""
+
+
 @dataclass
 class Shop:
     """The pipeline's file, and hands on its state."""
@@ -82,7 +86,7 @@ class Shop:
 
     def link(self, name: str, **changes: object) -> None:
         """Write one link, which is well but for `changes`."""
-        well = LinkProgress(name, "b:9", "running", 0.0, 0, now_ms(), "", "", 0, 0, now_ms(), now_ms() - 1000)
+        well = LinkProgress(name, "b:9", "running", 0.0, 0, now_ms(), "", "", 0, 0, now_ms(), BEGAN_MS)
         with closing(open_pipeline_state(self.spec)) as state:
             state.save_link(replace(well, **changes))  # type: ignore[arg-type]  # the fields' own types
 
