@@ -209,7 +209,7 @@ def test_a_kill_in_a_skip_passes_over_one_change_and_no_other(link: Link, point:
     with closing(open_table_actions(link.state_url, "shop")) as actions:
         actions.ask(TableRequest("1", LINK, str(NEW), Action.SKIP, "somebody"))
 
-    code = run_forked(_start, str(link.folder), link.topic, crash_at=point)
+    code = run_forked(start_again, str(link.folder), link.topic, crash_at=point)
     link.open()
 
     assert code == -9
@@ -241,7 +241,7 @@ def test_a_skip_that_was_killed_waits_while_somebody_holds_the_table_and_is_done
     link.close()
     with closing(open_table_actions(link.state_url, "shop")) as actions:
         actions.ask(TableRequest("1", LINK, str(NEW), Action.SKIP, "somebody"))
-    run_forked(_start, str(link.folder), link.topic, crash_at="skip.kept")
+    run_forked(start_again, str(link.folder), link.topic, crash_at="skip.kept")
 
     # DuckDB has no locks that others could hold: this is what other targets say of theirs.
     with monkeypatch.context() as patched:
@@ -273,7 +273,7 @@ def test_a_skip_that_was_killed_is_refused_where_the_table_is_gone_since_and_kee
     link.close()
     with closing(open_table_actions(link.state_url, "shop")) as actions:
         actions.ask(TableRequest("1", LINK, str(NEW), Action.SKIP, "somebody"))
-    run_forked(_start, str(link.folder), link.topic, crash_at="skip.kept")
+    run_forked(start_again, str(link.folder), link.topic, crash_at="skip.kept")
     kept = [each.offset for each in link.skipped()]
     link.place.do("DROP INDEX shop.one", "ALTER TABLE shop.orders RENAME TO elsewhere")
 
@@ -285,7 +285,7 @@ def test_a_skip_that_was_killed_is_refused_where_the_table_is_gone_since_and_kee
     assert link.rows(SHADOW) == [("a", 2)]
 
 
-def _start(folder: str, topic: list[tuple[int, bytes]]) -> None:
+def start_again(folder: str, topic: list[tuple[int, bytes]]) -> None:
     link = new_link(Path(folder))
     link.topic = topic
     link.open()

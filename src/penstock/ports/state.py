@@ -38,7 +38,8 @@ class TableProgress:
     `last_timestamp_ms` is the commit time of what was carried last.
     `behind_since_ms` is as a link's, None where only the link's own is known.
     `stopped_at_ms` is the commit time of the first change that was not carried any
-    more, 0 while the table goes on.
+    more, 0 while the table goes on. Without an error it is since when a table lacks changes that
+    somebody has let wait, and that is yet to catch up.
     """
 
     link: str

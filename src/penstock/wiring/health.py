@@ -177,6 +177,11 @@ def _table_problems(status: PipelineStatus, run_command: str) -> Iterator[Proble
             way = "type: penstock table FILE TABLE resume" if resumes else _restart(status, run_command)
             hint = _then(table.hint, status, way, retried=TRIED_AGAIN in table.error + table.hint)
             yield Problem("error", f"{table.link}, {table.table}", table.error, hint)
+        elif status.catches_up(table):
+            lacks = _duration((status.now_ms - table.stopped_at_ms) / 1000)
+            text = f"it catches up: it waited, and may lack changes of the last {lacks}"
+            hint = "it goes on by itself" if _may_run(status) else f"type: {run_command}"
+            yield Problem("warning", f"{table.link}, {table.table}", text, hint)
     noted = {(each.link, each.table): each.hint for each in status.tables if not each.error}
     for link, name in sorted(_lacking(status)):
         told = noted.get((link, name), "")

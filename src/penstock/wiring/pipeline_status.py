@@ -11,7 +11,7 @@ from penstock.config.places import state_file
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
 from penstock.ports.history import DAY, HOUR, SPARK
-from penstock.ports.state import STARTING
+from penstock.ports.state import LACKS_ROWS, STARTING
 from penstock.wiring.audits import named_audits, open_results, overdue_audits
 from penstock.wiring.carried_requests import carried_requests
 from penstock.wiring.identity import own_identity, require_identity
@@ -125,15 +125,24 @@ class PipelineStatus:
         """How long ago the oldest change was committed that the link has not carried, at most; None if unknown."""
         return lag_seconds(link.behind_since_ms, self.now_ms)
 
+    def catches_up(self, table: TableProgress) -> bool:
+        """Whether the table of a loading link waited, goes on, and is not yet where its link is."""
+        request = self.request(table.link, table.table)
+        waits = request is not None and (request.pauses or request.has_dropped)
+        is_lacking = bool(table.stopped_at_ms) and not table.error and LACKS_ROWS not in table.hint
+        return table.link in self.loading and is_lacking and not waits
+
     def table_lag_seconds(self, table: TableProgress) -> float | None:
-        """The same of one table; of a stopped or paused one since then, of one that is not loaded any more unknown."""
+        """The same of one table; of one that stopped or waited since then, of one that is not loaded unknown."""
         if table.error:
             return lag_seconds(table.stopped_at_ms or None, self.now_ms)
         request = self.request(table.link, table.table)
         if request is not None and request.has_dropped:
             return None
         if request is not None and request.pauses:
-            return lag_seconds(request.ended_at_ms or request.asked_at_ms, self.now_ms)
+            return lag_seconds(table.stopped_at_ms or request.ended_at_ms or request.asked_at_ms, self.now_ms)
+        if self.catches_up(table):
+            return lag_seconds(table.stopped_at_ms, self.now_ms)
         link = next((link for link in self.links if link.link == table.link), None)
         if table.behind_since_ms is None:
             return None if link is None else self.lag_seconds(link)

@@ -15,10 +15,10 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.batches import read_batch
 from penstock.core.errors import TableStoppedError
 from penstock.core.publication import count_rows
-from penstock.core.tables import TableId
 from penstock.links.counts import CarriedRows
 from penstock.links.objects.retention import ALL_KEPT, Kept
 from penstock.links.warehouse.filling import Filling
+from penstock.links.warehouse.lacking_since import note_lack, settle_lacks
 from penstock.links.warehouse.set_aside import DROPPED, UNFILLED, SetAside, Waited
 from penstock.links.warehouse.side_by_side import SideBySide
 from penstock.links.warehouse.skipping import Passed
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, MutableSet
 
     from penstock.core.batches import Batch, BatchMessages, ReadBatches
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import TableId, TableSchema
     from penstock.links.warehouse.filling import Fills
     from penstock.links.warehouse.skipping import ChangeSkipper
     from penstock.links.warehouse.table_control import TableControl
@@ -106,9 +106,7 @@ class WarehouseLoader:
         # Who sets the link's offset back has everything read from there.
         self._remembered = {table: at for table, at in self._sink.waiting().items() if at < self._next}
         self._aside = SetAside(self._remembered)
-        for table in self._state.stopped_tables(self._link):
-            if TableId.parse(table) not in self._aside:
-                self._state.resume_table(self._link, table)
+        settle_lacks(self._state, self._link, self._aside)
         if self._control is not None:
             self._control.begin(self, self._sink)
         self._filling.ask(self._aside.forgotten(UNFILLED), self._next)
@@ -156,7 +154,7 @@ class WarehouseLoader:
     def pause_table(self, table: TableId) -> None:
         """See `ControlledLoader`."""
         if not self._aside.is_refused(table):
-            self._state.resume_table(self._link, str(table))
+            note_lack(self._state, self._link, table)
         self._aside.pause(table, self._next)
         self._finish({})
 
