@@ -39,7 +39,8 @@ class AuditDialect:
     whatever layout the database likes; `mantissa` and `exponent` take that apart.
     `hashes` gives 32 hexadecimal digits, `word` the number of eight of them.
     `divide` cuts towards zero. `fence` at the end of a subquery keeps the
-    optimizer from computing what is in it more than once. `text_cast` makes a text
+    optimizer from computing what is in it more than once. `collated_literal` is a text, `{0}`, that is compared with
+    one of the character set `{1}` and the collation `{2}`, where these matter. `text_cast` makes a text
     of what is compared with one, so that an index of texts may serve. `not_written`
     are kinds that this SQL cannot write so that others write the same. `scans`: no
     index serves ranges of a key. `reads_whole`: a table is read by one query, since many
@@ -61,6 +62,7 @@ class AuditDialect:
     as_text: str
     text_literal: str
     bytes_literal: str
+    collated_literal: str = ""
     without_zeros_before: str = "TRIM(LEADING '0' FROM {0})"
     without_zeros_behind: str = "TRIM(TRAILING '0' FROM {0})"
     characters: str = "CHAR_LENGTH({0})"
@@ -124,6 +126,8 @@ MARIADB: Final = AuditDialect(
     as_text="CAST({0} AS CHAR)",
     text_literal="CONVERT(x'{0}' USING utf8mb4)",
     bytes_literal="x'{0}'",
+    # What is converted is as strong as a column: of two collations that both are no literal's, the server takes none.
+    collated_literal="CONVERT(_utf8mb4 x'{0}' USING {1}) COLLATE {2}",
     text_cast="{0}",
     has_concat=True,
     zero_dates=True,

@@ -44,7 +44,7 @@ _LONG_BITS: Final = 64
 class FoundColumn:
     """A column, `kind` None if its values are not compared; `scale` of a decimal. `cut` is how a key of it is cut.
 
-    `why_not` says why the table itself cannot tell its values, "" if it can.
+    `why_not` says why the table itself cannot tell its values, "" if it can; `collation` as of `AuditColumn`.
     """
 
     name: str
@@ -53,6 +53,7 @@ class FoundColumn:
     scale: int = 0
     cut: Cut = "hash"
     why_not: str = ""
+    collation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ def columns_of(schema: TableSchema) -> tuple[FoundColumn, ...]:
             column.declaration,
             column.type.scale if isinstance(column.type, DecimalType) else 0,
             _integer_cut(column.type) if isinstance(column.type, IntegerType) else "hash",
+            collation=column.collation,
         )
         for column in schema.columns
     )
@@ -180,7 +182,7 @@ def _not_written(column: FoundColumn, dialects: tuple[AuditDialect, AuditDialect
 
 def _audited(column: FoundColumn) -> AuditColumn:
     assert column.kind is not None  # noqa: S101 - others were left out
-    return AuditColumn(column.name, column.kind)
+    return AuditColumn(column.name, column.kind, collation=column.collation)
 
 
 def _cut(chosen: Sequence[tuple[FoundColumn, FoundColumn]]) -> Cut:

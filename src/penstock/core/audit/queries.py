@@ -292,7 +292,7 @@ def _key_condition(side: AuditSide, key: RowKey) -> str:
             conditions.append(f"{name} = {text}")
         elif column.kind == "text":
             # An index serves the first condition, and the second one only what the first takes for equal.
-            conditions.append(f"{_text_column(side, column)} = {side.dialect.text_literal.format(text.encode().hex())}")
+            conditions.append(f"{_text_column(side, column)} = {_text_literal(side, column, text)}")
         elif column.kind == "bytes":
             conditions.append(f"{name} = {side.dialect.bytes_literal.format(text)}")
         else:
@@ -305,6 +305,14 @@ def _text_column(side: AuditSide, column: AuditColumn) -> str:
     if not column.is_cast_text:
         return side.text(column)
     return side.dialect.text_cast.format(side.dialect.quoted(column.name))
+
+
+def _text_literal(side: AuditSide, column: AuditColumn, text: str) -> str:
+    in_hex = text.encode().hex()
+    if not (column.collation and side.dialect.collated_literal):
+        return side.dialect.text_literal.format(in_hex)
+    charset, _, _ = column.collation.partition("_")
+    return side.dialect.collated_literal.format(in_hex, charset, column.collation)
 
 
 def index_by_key(rows: Iterable[Sequence[Any]], width: int) -> Mapping[RowKey, list[Sequence[Any]]]:

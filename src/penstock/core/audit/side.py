@@ -23,6 +23,7 @@ class AuditColumn:
 
     `is_cast_text`: to cast a value of the kind text to the database's text gives its text, so that an index may serve.
     `held`: what is compared of the value, which stands in place of `{0}` (core/audit/held_values).
+    `collation`: of a text of MySQL or MariaDB, whose name begins with the character set.
     """
 
     name: str
@@ -30,6 +31,7 @@ class AuditColumn:
     zero_is_null: bool = False
     is_cast_text: bool = True
     held: str = "{0}"
+    collation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ def _of_source(column: Column) -> AuditColumn:
     if column.declaration == _BOOLEAN:
         return replace(found, kind="boolean")
     is_cut = column.declaration.startswith(_BLANKS) or column.type == PrintedType("postgres")
-    return replace(found, is_cast_text=not is_cut)
+    return replace(found, is_cast_text=not is_cut, collation=column.collation)
 
 
 def _cut(schema: TableSchema) -> Cut:
