@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from penstock.core.audit.table_plan import TablePlan
     from penstock.links.audit.settle import LookedAt
     from penstock.ports.audited import AuditedDatabase
+
+_AGAIN_MAX: Final = 2
+"""So often a table is compared anew in which more rows are in flight than are looked at."""
+_CHANGING: Final = (
+    "more rows changed while it was compared than are looked at; what to do: audit when it is written to less"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +58,33 @@ def audit_table(
     findings = replace(findings, key=tuple(column.name for column in plan.source.key))
     databases.target.renew()
     pair = Pair(databases.source, databases.target, plan.source, plan.target, databases.pace)
-    comparison = compare(pair, bounds)
-    looked = settle(pair, comparison.suspects, await_target)
+    comparison, looked = _look(pair, bounds, await_target)
     if bounds.float_tolerance:
         looked = replace(looked, wrong=_beyond(pair, looked.wrong, bounds.float_tolerance))
     return _judge(findings, comparison, looked, pair, bounds)
+
+
+def _look(pair: Pair, bounds: Bounds, await_target: Callable[[], str]) -> tuple[Comparison, LookedAt]:
+    """Compare, and look at what differs again; all of it anew where more rows may be in flight than are looked at."""
+    comparison = compare(pair, bounds)
+    looked = settle(pair, comparison.suspects, await_target)
+    for _ in range(_AGAIN_MAX):
+        if looked.why or not _may_be_in_flight(comparison, looked):
+            return comparison, looked
+        pair.source.renew()
+        if why := await_target():
+            return comparison, replace(looked, why=why)
+        pair.target.renew()
+        comparison = compare(pair, bounds)
+        looked = settle(pair, comparison.suspects, await_target)
+    if not looked.why and _may_be_in_flight(comparison, looked):
+        looked = replace(looked, why=_CHANGING)
+    return comparison, looked
+
+
+def _may_be_in_flight(comparison: Comparison, looked: LookedAt) -> bool:
+    """Whether rows differ that nobody looked at, and most of those that were looked at are not wrong."""
+    return bool(comparison.not_narrowed) and 2 * len(looked.wrong) < len(comparison.suspects)
 
 
 def _beyond(pair: Pair, wrong: Suspects, tolerance: float) -> Suspects:
