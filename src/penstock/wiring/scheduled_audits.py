@@ -21,7 +21,7 @@ from penstock.wiring.audits import last_reached, named_audits, open_results, res
 from penstock.wiring.background_thread import BackgroundThread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Self
 
     from penstock.config.audits import AuditSpec
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 _AGAIN_SECONDS: Final = 600
-"""An audit that could not tell is tried again this soon, or at its next time if that is sooner."""
+"""An audit that could tell nothing of any table is tried again this soon after its end, at most a period after it."""
+
+_TOLD: Final = frozenset({"equal", "different"})
+"""The states of a table that was compared."""
 
 _WAIT_SECONDS_MAX: Final = 3600.0
 
@@ -73,8 +76,9 @@ class ScheduledAudits(BackgroundThread):
             report = run_audit(self._spec, audit, lambda _: None, last_reached=last_reached(self._spec, name, audit))
         except PenstockError as error:
             _log.error("audit failed", audit=name, error=error.message, hint=error.hint)
+            failed = AuditResult(name, WHOLE, began_at_ms, "failed", threshold=audit.threshold)
             why = f"{error.message}; what to do: {error.hint}"
-            return [AuditResult(name, WHOLE, began_at_ms, "failed", threshold=audit.threshold, why=why)]
+            return [replace(failed, seconds=(_now_ms() - began_at_ms) / 1000, why=why)]
         whole, *tables = results_of(name, report)
         said = _log.warning if report.below or report.unknown else _log.info
         said(
@@ -82,9 +86,9 @@ class ScheduledAudits(BackgroundThread):
         )
         return [replace(whole, why=_tell(audit, name, report)), *tables]
 
-    def _newest(self) -> Mapping[str, AuditResult]:
+    def _newest(self) -> Sequence[AuditResult]:
         with closing(open_results(self._spec)) as results:
-            return {each.audit: each for each in results.newest() if each.table == WHOLE}
+            return results.newest()
 
     def _keep(self, found: Sequence[AuditResult]) -> None:
         if not self._stop.is_set():
@@ -92,12 +96,19 @@ class ScheduledAudits(BackgroundThread):
                 results.add(found)
 
 
-def seconds_until(newest: Mapping[str, AuditResult], name: str, audit: AuditSpec, now_ms: int) -> float:
-    """In how many seconds an audit is due; none if it never was. One that could not tell is due again soon."""
-    last, every = newest.get(name), audit.every or 0
+def seconds_until(newest: Sequence[AuditResult], name: str, audit: AuditSpec, now_ms: int) -> float:
+    """In how many seconds an audit is due, given `AuditResults.newest`; none if it never was.
+
+    One that could tell nothing of any table is due again soon. A table of which nothing can be told for long, since
+    it has stopped, say, must not have all the others read again and again.
+    """
+    mine = [each for each in newest if each.audit == name]
+    last, every = next((each for each in mine if each.table == WHOLE), None), audit.every or 0
     if last is None:
         return 0.0
-    period = every if last.state in {"passed", "below", "unfinished"} else min(every, _AGAIN_SECONDS)
+    told = any(each.state in _TOLD for each in mine if each.began_at_ms == last.began_at_ms)
+    is_soon = last.state == "failed" or (last.state == "unknown" and not told)
+    period = last.seconds + min(every, _AGAIN_SECONDS) if is_soon else every
     # A clock that went back must not put audits off for longer than a period.
     return min(period, (last.began_at_ms - now_ms) / 1000 + period)
 

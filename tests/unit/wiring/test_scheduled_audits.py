@@ -50,17 +50,42 @@ BELOW = AuditReport("shop", "shopdb", "warehouse", 1.0, 16, NOW_MS, 2.0, (ORDERS
 
 def until(**last: object) -> float:
     whole = replace(AuditResult(LINK, WHOLE, NOW_MS, "passed"), **last)  # type: ignore[arg-type]  # the fields' own types
-    return seconds_until({LINK: whole}, LINK, DAILY, NOW_MS)
+    return seconds_until([whole], LINK, DAILY, NOW_MS)
 
 
 def test_an_audit_is_due_a_period_after_it_last_began_and_at_once_if_it_never_did() -> None:
-    assert seconds_until({}, LINK, DAILY, NOW_MS) == 0
+    assert seconds_until([], LINK, DAILY, NOW_MS) == 0
     assert until(began_at_ms=NOW_MS - DAY_MS // 4) == 18 * 3600
     assert until(began_at_ms=NOW_MS - 2 * DAY_MS) == -24 * 3600
 
 
 def test_an_audit_that_could_not_tell_is_due_again_in_ten_minutes() -> None:
     assert [until(state=state) for state in ("passed", "below", "unknown", "failed")] == [86_400, 86_400, 600, 600]
+
+
+def test_an_audit_that_takes_longer_than_ten_minutes_is_not_due_again_as_soon_as_it_ends() -> None:
+    began_at_ms = NOW_MS - 7_200_000
+
+    assert [until(state=state, began_at_ms=began_at_ms, seconds=7200.0) for state in ("unknown", "failed")] == [
+        600,
+        600,
+    ]
+
+
+def test_tables_without_a_result_have_no_others_audited_before_their_time() -> None:
+    late, failed = TableFindings("shop.late", "lagging"), TableFindings("shop.unread", "failed")
+    logged = TableFindings("shop.logged", "not compared")
+
+    def until_next(*tables: TableFindings) -> float:
+        kept = results_of(LINK, replace(BELOW, tables=tables, seconds=60.0))
+        assert kept[0].state == "unknown"
+        other = AuditResult("another", "shop.users", NOW_MS, "equal")
+        old = AuditResult(LINK, "shop.old", NOW_MS - DAY_MS, "equal")
+        return seconds_until([other, old, *kept], LINK, DAILY, NOW_MS)
+
+    assert until_next(USERS, late) == 86_400
+    assert until_next(USERS, failed, logged) == 86_400
+    assert until_next(late, failed, logged) == 660
 
 
 def test_an_audit_whose_time_was_over_goes_on_at_its_next_time() -> None:
