@@ -57,6 +57,10 @@ _BESIDE_COLUMNS: Final = ("published", "partitions", "publication_altered_by", "
 _SESSION: Final = f"SET statement_timeout = '{_QUERY_SECONDS}s'"
 
 
+class _EnoughError(Exception):
+    """No more rows fit into memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A table as the open transaction sees it."""
@@ -336,12 +340,17 @@ class PostgresRowReader:
         """Return the rows of a query as they are printed, and whether there were more than fit into memory."""
         cells: list[tuple[bytes | None, ...]] = []
         size_bytes = 0
-        with closing(connection.cursor()) as cursor, cursor.copy(b"COPY (" + statement + b") TO STDOUT") as copy:
-            for line in copy:
-                if size_bytes >= _CHUNK_BYTES:
-                    return cells, True
-                cells.append(parse_line(bytes(line)))
-                size_bytes += len(line)
+        connection.execute("SAVEPOINT fetched")
+        try:
+            with closing(connection.cursor()) as cursor, cursor.copy(b"COPY (" + statement + b") TO STDOUT") as copy:
+                for line in copy:
+                    if size_bytes >= _CHUNK_BYTES:
+                        raise _EnoughError  # noqa: TRY301 - an error alone has the driver end the query
+                    cells.append(parse_line(bytes(line)))
+                    size_bytes += len(line)
+        except _EnoughError:
+            connection.execute("ROLLBACK TO SAVEPOINT fetched")
+            return cells, True
         return cells, False
 
 
