@@ -48,11 +48,25 @@ def test_a_chunk_that_does_not_fit_ends_where_it_has_to_and_the_next_one_goes_on
     assert [_rows(each) for each in chunks] == [9, 9, 9, 9, 4]
 
 
+@pytest.mark.parametrize("chunk_rows", [1, 4000])
+def test_listed_keys_are_read_in_fewer_pieces_or_more_as_their_rows_fit(
+    reader: PostgresRowReader, chunk_rows: int
+) -> None:
+    keys = tuple(str(number) for number in range(ROWS, -2, -1))
+
+    chunks = _read(reader, SnapshotOptions(keys=keys, chunk_rows=chunk_rows))
+
+    assert sum(map(_rows, chunks)) == ROWS
+    assert sum(0 if each.gone is None else len(each.gone) for each in chunks) == 2
+    # Half of what is left, and so on until no more than 9 are asked for: 5, 9, 7, 5, 8 and 8.
+    assert len(chunks) == (6 if chunk_rows > 1 else ROWS + 2)
+
+
 def _read(reader: PostgresRowReader, options: SnapshotOptions, ahead: int = 0) -> list[Chunk]:
     """Read the table chunk by chunk."""
     found = reader.define(TABLE, WalPosition(0), options)
     chunks, cursor = list[Chunk](), ""
-    for _ in range(ROWS):
+    for _ in range(2 * ROWS):
         chunks.append(reader.read(ChunkOrder(found.schema, options, cursor, found.high, "0" * 12, ahead=ahead)))
         cursor = chunks[-1].cursor or ""
         if not cursor:

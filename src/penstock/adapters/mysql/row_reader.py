@@ -42,12 +42,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from penstock.adapters.mysql.replica_lag import LagLimit
+    from penstock.core.changes import RowBatch
     from penstock.core.positions import Position
     from penstock.core.snapshots import SnapshotOptions
     from penstock.core.table_policy import TablePolicy
     from penstock.core.tables import TableId, TableSchema
 
 _ENGINE = "InnoDB"
+_KEYS_AT_ONCE = 500
 _SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "SET SESSION sql_mode = ''",
@@ -308,11 +310,19 @@ class MysqlRowReader:
         return cursors[1:]
 
     def _read_keys(self, connection: pymysql.Connection, order: ChunkOrder, high: Position) -> Chunk:
-        """Read the next of the listed rows; the cursor counts them."""
-        schema, keys = order.schema, order.options.keys
-        start = int(order.cursor or 0)
-        end = min(start + order.options.chunk_rows, start + 500)
-        asked = list(dict.fromkeys(read_key(schema, line) for line in keys[start:end]))
+        """Read the next of the listed rows, fewer where they are large; the cursor counts them."""
+        keys, start = order.options.keys, int(order.cursor or 0)
+        count = min(order.options.chunk_rows, _KEYS_AT_ONCE, len(keys) - start)
+        while (read := self._read_listed(connection, order.schema, keys[start : start + count], high)) is None:
+            count //= 2
+        cursor = str(start + count) if start + count < len(keys) else None
+        return Chunk(*read, high, cursor, len(keys))
+
+    def _read_listed(
+        self, connection: pymysql.Connection, schema: TableSchema, keys: Sequence[str], high: Position
+    ) -> tuple[RowBatch | None, RowBatch | None] | None:
+        """Return the rows with `keys`, and deletes of those that have none; None if they do not fit, as one does."""
+        asked = list(dict.fromkeys(read_key(schema, line) for line in keys))
         columns = [schema.column(name) for name in schema.key]
         try:
             wheres = [
@@ -323,15 +333,13 @@ class MysqlRowReader:
             ]
             sql = f"{select_rows(schema)} WHERE {' OR '.join(wheres)}"
             fetched, is_whole = self._fetch(connection, sql, len(asked) + 1)
+            if not is_whole and len(keys) > 1:
+                return None
             rows = read_batch(schema, fetched, str(high)) if fetched else None
-            gone = deleted_batch(schema, asked, rows)
+            return rows, deleted_batch(schema, asked, rows)
         except ValueError as error:
             message = f"a key of the list is none of {schema.table}: {error}"
             raise UsageError(message, "write numbers and texts as SQL does, and bytes as 0x and hexadecimal") from error
-        if not is_whole:
-            message = f"{len(asked)} rows of {schema.table} are too large to be read at once"
-            raise UsageError(message, "give a smaller --chunk-rows")
-        return Chunk(rows, gone, high, str(end) if end < len(keys) else None, len(keys))
 
     def _fetch(self, connection: pymysql.Connection, sql: str, count: int) -> tuple[PrintedRows, bool]:
         """Return up to `count` rows, fewer where they are large, and whether there are no more."""

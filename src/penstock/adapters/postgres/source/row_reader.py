@@ -290,11 +290,25 @@ class PostgresRowReader:
         return cursors[1:]
 
     def _read_keys(self, connection: psycopg.Connection, order: ChunkOrder, found: _Found, high: WalPosition) -> Chunk:
-        """Read the next of the listed rows; the cursor counts them."""
-        schema, keys, start = order.schema, order.options.keys, int(order.cursor or 0)
+        """Read the next of the listed rows, fewer where they are large; the cursor counts them."""
+        keys, start = order.options.keys, int(order.cursor or 0)
+        count = min(order.options.chunk_rows, _KEYS_AT_ONCE, len(keys) - start)
+        while (read := self._read_listed(connection, order.schema, found, keys[start : start + count], high)) is None:
+            count //= 2
+        cursor = str(start + count) if start + count < len(keys) else None
+        return Chunk(*read, high, cursor, len(keys))
+
+    def _read_listed(
+        self,
+        connection: psycopg.Connection,
+        schema: TableSchema,
+        found: _Found,
+        keys: Sequence[str],
+        high: WalPosition,
+    ) -> tuple[RowBatch | None, RowBatch | None] | None:
+        """Return the rows with `keys`, and deletes of those that have none; None if they do not fit, as one does."""
         key = _key_of(schema, found.key)
-        end = min(start + order.options.chunk_rows, start + _KEYS_AT_ONCE)
-        asked = list(dict.fromkeys(read_key(schema, line) for line in keys[start:end]))
+        asked = list(dict.fromkeys(read_key(schema, line) for line in keys))
         places = [schema.key.index(column.name) for column in key]
         asked = [tuple(values[place] for place in places) for values in asked]
         try:
@@ -304,13 +318,11 @@ class PostgresRowReader:
             message = f"a key of the list is none of {schema.table}: {str(error).strip()}"
             raise UsageError(message, "write numbers and texts as SQL does, and bytes as 0x and hexadecimal") from error
         if is_cut or was_cut:
-            message = f"{len(asked)} rows of {schema.table} are too large to be read at once"
-            raise UsageError(message, "give a smaller --chunk-rows")
+            return None
         names = [column.name for column in key]
         whole = [_widened(schema, dict(zip(names, cells, strict=True))) for cells in missing]
         gone = self._decoder(schema, found).gone(whole, _place(high)) if whole else None
-        cursor = str(end) if end < len(keys) else None
-        return Chunk(self._batch(schema, found, there, high), gone, high, cursor, len(keys))
+        return self._batch(schema, found, there, high), gone
 
     def _batch(
         self, schema: TableSchema, found: _Found, cells: Sequence[tuple[bytes | None, ...]], high: WalPosition
