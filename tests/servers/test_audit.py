@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
+import yaml
 from tests.servers.chain import Chain, make_chain
 from typer.testing import CliRunner
 
 from penstock.cli.audit import app
 from penstock.config.audits import AuditSpec
 from penstock.core.audit.scores import Score
-from penstock.core.snapshots import Status
+from penstock.core.snapshots import SnapshotOptions, Status
 from penstock.links.audit.target_state import TargetState
 from penstock.wiring.audit import run_audit
 from penstock.wiring.audit_repair import ask_for_repairs, await_repairs
+from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -185,7 +187,7 @@ def test_a_repair_brings_exactly_the_rows_that_were_named_and_a_second_audit_sco
     )
     spec = AuditSpec(source=chain.source, sink="wh")
 
-    asked = ask_for_repairs(chain.spec, [run_audit(chain.spec, spec, lambda _: None)])
+    asked = ask_for_repairs(chain.spec, [run_audit(chain.spec, spec, lambda _: None)]).snapshots
     chain.carry()
 
     assert {each.table.partition(".")[2]: len(each.options.keys) for each in asked} == {"notes": 2, "orders": 3}
@@ -197,6 +199,38 @@ def test_a_repair_brings_exactly_the_rows_that_were_named_and_a_second_audit_sco
         "orders": "equal",
     }
     assert all(table.score == Score(1, 1, 1) for name, table in found.items() if name != "logged")
+
+
+def test_a_repair_tells_what_was_found_and_asks_for_tables_beside_one_that_is_read_already(chain: Chain) -> None:
+    corrupt(chain, "UPDATE {s}.orders SET total = 0 WHERE id = 499", "DELETE FROM {s}.notes WHERE code = 'a'")
+    ask_for_snapshots(chain.spec, [f"{chain.name}.orders"], SnapshotOptions())
+
+    result = CliRunner().invoke(app, [str(chain.file), "--repair", "--json"])
+
+    assert result.exit_code == 3
+    states = {each["table"].partition(".")[2]: each["state"] for each in json.loads(result.stdout)["tables"]}
+    assert states == {"logged": "not compared", "notes": "different", "orders": "different"}
+    assert f"{chain.name}.orders is not repaired: a snapshot of {chain.name}.orders is under way" in result.stderr
+    assert f"{chain.name}.notes: 1 row(s) are to be read again" in result.stderr
+    asked = {each.table.partition(".")[2]: len(each.options.keys) for each in read_snapshots(chain.spec)}
+    assert asked == {"notes": 1, "orders": 0}
+
+
+def test_an_audit_of_a_target_that_is_away_does_not_hide_what_another_one_found(chain: Chain) -> None:
+    corrupt(chain, "UPDATE {s}.orders SET total = 0 WHERE id = 499")
+    config = yaml.safe_load(chain.file.read_text())
+    gone = {"name": "gone", "kind": "duckdb", "path": str(chain.file.parent / "nowhere" / "gone.duckdb")}
+    config["sinks"].append(gone)
+    config["links"].append({"from": chain.source, "to": "gone"})
+    chain.file.write_text(yaml.safe_dump(config))
+
+    result = CliRunner().invoke(app, [str(chain.file), "--json"])
+
+    assert result.exit_code == 3
+    found = {(each["sink"], each["table"]): each for each in json.loads(result.stdout)["tables"]}
+    assert found["wh", f"{chain.name}.orders"]["state"] == "different"
+    assert found["gone", "*.*"]["state"] == "failed"
+    assert "gone.duckdb" in found["gone", "*.*"]["why"]
 
 
 # Nightly: which names are asked for is held by tests of moved states.

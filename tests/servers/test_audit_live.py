@@ -109,7 +109,7 @@ def test_audits_under_a_thousand_writes_a_second_raise_no_false_alarm_and_all_th
             reports = _audit_until_it_does_not_lag(chain)
             (found,) = reports[-1].tables
             assert {(row.key, row.state) for row in found.rows} == CORRUPTED, found
-            asked = ask_for_repairs(chain.spec, reports[-1:])
+            asked = ask_for_repairs(chain.spec, reports[-1:]).snapshots
             assert {each.status for each in await_repairs(chain.spec, asked, 120)} == {Status.DONE}
             after = _audit(chain)
             assert (after.state, after.rows) in {("equal", ()), ("lagging", ())}, after

@@ -196,7 +196,7 @@ def test_what_an_audit_finds_is_repaired_by_reading_those_rows_again(
         warehouse.execute("DELETE FROM public.odd WHERE NOT ok = 1 AND code LIKE 'b%'")
         warehouse.execute("UPDATE public.switch SET v = 'off' WHERE ok = 1")
 
-    asked = ask_for_repairs(chain.spec, [_carry_and_report(chain)])
+    asked = ask_for_repairs(chain.spec, [_carry_and_report(chain)]).snapshots
     repaired = _carry_and_audit(chain)
 
     assert {each.table for each in asked} == {"public.rows", "public.odd", "public.switch"}

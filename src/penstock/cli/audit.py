@@ -18,7 +18,7 @@ from penstock.cli.option_groups import grouped
 from penstock.core.commands import name_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.core.audit.findings import DivergentRow, TableFindings
     from penstock.core.audit.report import AuditReport
     from penstock.core.audit.scores import Score
+    from penstock.core.errors import PenstockError
 
 app = typer.Typer()
 
@@ -132,7 +133,7 @@ def audit(
 def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool, stages: bool) -> Sequence[AuditReport]:
     # Imported here so that `audit --help` need not wait for databases' drivers.
     from penstock.config.load import load  # noqa: PLC0415
-    from penstock.core.errors import UsageError  # noqa: PLC0415
+    from penstock.core.errors import PenstockError, UsageError  # noqa: PLC0415
     from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
     from penstock.wiring.audits import require_audits  # noqa: PLC0415
     from penstock.wiring.pipeline_status import read_status  # noqa: PLC0415
@@ -144,12 +145,37 @@ def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool, stages: bool)
     is_running = bool(repair and read_status(spec).holder)
     with reach_embedded(spec, say_note) as reached:
         audits = require_audits(spec)
-        reports = [_run(reached, name, each, stages=stages) for name, each in audits.items()]
-        if repair and _repair(spec, file, reports, is_running=is_running):
-            return [_run(reached, name, each, stages=stages) for name, each in audits.items()]
-        if not repair and any(table.rows for report in reports for table in report.tables):
+        reports = _run_all(reached, audits, stages=stages)
+        if repair:
+            try:
+                if _repair(spec, file, reports, is_running=is_running):
+                    return _run_all(reached, audits, stages=stages)
+            except PenstockError as error:
+                # What was found is told all the same.
+                say_note(_told(error, file))
+        elif any(table.rows for report in reports for table in report.tables):
             say_note(f"to have the rows that differ published again, type: penstock audit {file} --repair")
         return reports
+
+
+def _run_all(spec: PipelineSpec, audits: Mapping[str, AuditSpec], *, stages: bool) -> Sequence[AuditReport]:
+    """Audit; of several audits one that fails as a whole keeps nobody from what the others find."""
+    from penstock.core.errors import PenstockError  # noqa: PLC0415 - as above
+    from penstock.wiring.audit import failed_report  # noqa: PLC0415
+
+    reports: list[AuditReport] = []
+    for name, each in audits.items():
+        try:
+            reports.append(_run(spec, name, each, stages=stages))
+        except PenstockError as error:
+            if len(audits) == 1:
+                raise
+            reports.append(failed_report(spec, each, error))
+    return reports
+
+
+def _told(error: PenstockError, file: Path, table: str = "TABLE") -> str:
+    return name_file(f"{error.message}; what to do: {error.hint}", str(file), table)
 
 
 def _run(spec: PipelineSpec, name: str, audit: AuditSpec, *, stages: bool) -> AuditReport:
@@ -172,15 +198,18 @@ def _repair(spec: PipelineSpec, file: Path, reports: Sequence[AuditReport], *, i
     from penstock.wiring.audit_repair import ask_for_repairs, await_repairs  # noqa: PLC0415 - as above
 
     asked = ask_for_repairs(spec, reports)
-    if not asked:
-        say_note("there are no rows to repair")
+    for table, error in asked.refused:
+        say_note(f"{table} is not repaired: {_told(error, file, table)}")
+    if not asked.snapshots:
+        if not asked.refused:
+            say_note("there are no rows to repair")
         return False
-    for each in asked:
+    for each in asked.snapshots:
         say_note(f"{each.table}: {len(each.options.keys)} row(s) are to be read again")
     if not is_running:
         say_note(f"the pipeline does not run; to have them repaired: penstock run {file}; then audit again")
         return False
-    ended = await_repairs(spec, asked, _REPAIR_SECONDS)
+    ended = await_repairs(spec, asked.snapshots, _REPAIR_SECONDS)
     for each in ended:
         if each.error or not each.status.has_ended:
             why = each.error or "the rows were not read again in time"

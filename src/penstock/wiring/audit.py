@@ -78,6 +78,12 @@ def run_audit(
     return AuditReport(*names, audit.threshold, audit.hashes, began_at_ms, seconds, tuple(tables))
 
 
+def failed_report(spec: PipelineSpec, audit: AuditSpec, error: PenstockError) -> AuditReport:
+    """Return the report of an audit that ended with what `run_audit` raised."""
+    names, now_ms = (spec.pipeline, audit.source, audit.sink), time.time_ns() // 1_000_000
+    return AuditReport(*names, audit.threshold, audit.hashes, now_ms, 0.0, (unread(_EVERY_TABLE, error),))
+
+
 def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink:
     link = next((each for each in spec.links if (each.source, each.sink) == (audit.source, audit.sink)), None)
     if link is None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.errors import PenstockError
 from penstock.core.snapshots import SnapshotOptions
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
 
@@ -18,8 +20,16 @@ if TYPE_CHECKING:
 _POLL_SECONDS: Final = 0.5
 
 
-def ask_for_repairs(spec: PipelineSpec, reports: Sequence[AuditReport]) -> Sequence[Snapshot]:
-    """Ask for the rows that `reports` name, each source's table once. Raises UsageError as `ask_for_snapshots` does.
+@dataclass(frozen=True, slots=True)
+class AskedRepairs:
+    """The repairs that were asked for, and the tables of which none could be, with what `ask_for_snapshots` raised."""
+
+    snapshots: Sequence[Snapshot]
+    refused: Sequence[tuple[str, PenstockError]] = ()
+
+
+def ask_for_repairs(spec: PipelineSpec, reports: Sequence[AuditReport]) -> AskedRepairs:
+    """Ask for the rows that `reports` name, each source's table once; one that is refused keeps no other from it.
 
     The source's row, or its deletion, goes the way that every change goes: to all
     of the source's targets, which take it for the newest.
@@ -30,9 +40,13 @@ def ask_for_repairs(spec: PipelineSpec, reports: Sequence[AuditReport]) -> Seque
             if wanted := dict.fromkeys(table.repair_keys):
                 keys.setdefault((report.source, table.table), {}).update(wanted)
     asked: list[Snapshot] = []
+    refused: list[tuple[str, PenstockError]] = []
     for (source, name), some in keys.items():
-        asked += ask_for_snapshots(spec, [name], SnapshotOptions(keys=tuple(some)), source)
-    return asked
+        try:
+            asked += ask_for_snapshots(spec, [name], SnapshotOptions(keys=tuple(some)), source)
+        except PenstockError as error:
+            refused.append((name, error))
+    return AskedRepairs(asked, refused)
 
 
 def await_repairs(spec: PipelineSpec, asked: Sequence[Snapshot], seconds: float) -> Sequence[Snapshot]:

@@ -44,5 +44,9 @@ def test_the_source_that_was_audited_is_asked_for_the_rows(
     orders = TableFindings("shop.orders", "different", repair_keys=keys)
 
     # Nobody answers there: whom it asks is all that is told.
-    with pytest.raises(UnavailableError, match=rf"127\.0\.0\.1:{port}"):
-        ask_for_repairs(shop.spec, [AuditReport("shop", source, "warehouse", 1.0, 16, 0, 1.0, (orders,))])
+    asked = ask_for_repairs(shop.spec, [AuditReport("shop", source, "warehouse", 1.0, 16, 0, 1.0, (orders,))])
+
+    ((table, error),) = asked.refused
+    assert (asked.snapshots, table) == ([], "shop.orders")
+    assert isinstance(error, UnavailableError)
+    assert f"127.0.0.1:{port}" in error.message
