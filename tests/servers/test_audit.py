@@ -276,6 +276,27 @@ def test_a_table_that_the_source_alters_while_the_target_is_waited_for_is_not_sa
     assert "the source altered or dropped it" in found.why
 
 
+# Nightly: what lets go of tables is held by tests of looks, and of each kind of server.
+@pytest.mark.nightly
+def test_a_table_is_altered_while_the_target_is_waited_for_ahead_of_a_second_look(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corrupt(chain, "UPDATE {s}.orders SET total = 0 WHERE id = 499")
+    ask, waits = TargetState.batch_offset, iter(range(1, 1000))
+
+    def ask_while_the_source_changes(state: TargetState) -> int:
+        if next(waits) == 2:
+            chain.write("SET lock_wait_timeout = 5", "ALTER TABLE orders DROP COLUMN email")
+        return ask(state)
+
+    monkeypatch.setattr(TargetState, "batch_offset", ask_while_the_source_changes)
+    spec = AuditSpec(source=chain.source, sink="wh", tables=("*.orders",))
+    (found,) = run_audit(chain.spec, spec, lambda _: None).tables
+
+    assert (found.state, found.score) == ("lagging", None)
+    assert "the source altered or dropped it" in found.why
+
+
 def audit(
     chain: Chain, wait_seconds: float = 30.0, where: Mapping[str, str] | None = None
 ) -> Mapping[str, TableFindings]:

@@ -60,6 +60,13 @@ class AuditedSource(AuditedDatabase, Protocol):
         """The place of the snapshot that `renew` has taken last."""
         ...
 
+    def release(self) -> None:
+        """Let go of the snapshot, and of the tables that it kept from being altered; `renew` comes before it is read.
+
+        Until then each query is by itself.
+        """
+        ...
+
     def limit(self, query_seconds: int, ends_at: float | None = None) -> None:
         """Have the server end queries that take longer than this; `fetch` says so then.
 

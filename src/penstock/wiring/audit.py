@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from penstock.config.audits import AuditSpec
     from penstock.config.specs import PipelineSpec, SourceSpec
-    from penstock.core.tables import TableId
+    from penstock.core.audit.table_plan import TablePlan
+    from penstock.core.tables import TableId, TableSchema
     from penstock.ports.audited import AuditedSource
     from penstock.ports.state import TableProgress
 
@@ -69,6 +70,7 @@ def run_audit(
             found = _audit_safely(opened, table, is_first=not tables)
             if between is not None and found.state != NOT_REACHED:
                 found = replace(found, stages=between.audit(table, found))
+            opened.source.release()
             found = with_masks(spec, table, found)
             tables.append(replace(found, seconds=time.monotonic() - at, position=str(opened.source.position)))
         tables += _missing(audit, wanted)
@@ -171,12 +173,26 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
     plan = as_treated(opened, known.schema, plan, unlike)
     if plan.source is not None:
         plan = replace(plan, source=replace(plan.source, rows=opened.source.rows_of(schema)))
-    found = audit_table(
-        str(table), opened.databases(), plan, opened.bounds(table), lambda: _await_target(opened, table)
-    )
+    found = _compare(opened, schema, plan)
     if known.out_of_range:
         note = f"{known.out_of_range} values became others as `overflow` of the link says, and are compared as such"
         found = replace(found, why="; ".join(part for part in (found.why, note) if part))
+    return found
+
+
+def _compare(opened: AuditedLink, schema: TableSchema, plan: TablePlan) -> TableFindings:
+    """Compare the table; one that the source altered between two looks at it is not told to be wrong."""
+    table = schema.table
+    try:
+        found = audit_table(
+            str(table), opened.databases(), plan, opened.bounds(table), lambda: _await_target(opened, table)
+        )
+    except PenstockError:
+        if opened.source.schema(table) == schema:
+            raise
+        return TableFindings(str(table), "lagging", why=_ALTERED)
+    if found.state != "equal" and opened.source.schema(table) != schema:
+        return TableFindings(str(table), "lagging", why=_ALTERED)
     return found
 
 

@@ -22,7 +22,6 @@ from penstock.core.audit.stages import StageLook
 from penstock.core.audit.suspects import Suspects
 from penstock.core.audit.table_plan import KnownTarget, TablePlan, plan_table
 from penstock.core.errors import PenstockError
-from penstock.links.audit.pair import Pair
 from penstock.links.audit.settle import settle
 from penstock.links.audit.table import audit_table
 from penstock.wiring.audited_link import treatments
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.core.audit.findings import LastMessage
     from penstock.core.audit.queries import RowKey
     from penstock.core.tables import TableId, TableSchema
+    from penstock.links.audit.pair import Pair
     from penstock.wiring.audited_link import AuditedLink
     from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
 
@@ -150,8 +150,9 @@ class LandingStage:
         elif why:
             found = TableFindings(table, "lagging", why=why)
         else:
-            self._pair = Pair(opened.source, opened.target, plan.source, plan.target, opened.pace)
-            found = audit_table(table, opened.databases(), plan, opened.bounds(self._table), self._await)
+            databases = opened.databases()
+            self._pair = databases.pair(plan.source, plan.target)
+            found = audit_table(table, databases, plan, opened.bounds(self._table), self._await)
         if fault:
             why = "; ".join(part for part in (found.why, fault) if part)
             return replace(found, state="different", why=why)

@@ -17,7 +17,6 @@ from penstock.core.audit.table_plan import KnownTarget, plan_table
 from penstock.core.errors import PenstockError
 from penstock.links.audit.files_stage import FilesStage
 from penstock.links.audit.last_messages import read_last_messages
-from penstock.links.audit.pair import Pair
 from penstock.links.audit.settle import settle
 from penstock.links.audit.table import audit_table
 from penstock.links.audit.table_changes import TableChanges
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from penstock.core.audit.queries import RowKey
     from penstock.core.audit.table_plan import TablePlan
     from penstock.core.tables import TableId
+    from penstock.links.audit.pair import Pair
     from penstock.wiring.audited_link import AuditedLink
 
 _PARTIAL = "the oldest changes are kept no more, so only rows that differ further on were looked up"
@@ -167,10 +167,10 @@ class _StageAudit:
             return TableFindings(table, "not compared", not_compared=plan.not_compared, why=plan.refusal)
         if why:
             return self._with_faults(TableFindings(table, "lagging", why=why))
-        self._pair = Pair(self._opened.source, self._database, plan.source, plan.target, self._opened.pace)
+        databases = self._opened.databases(self._database)
+        self._pair = databases.pair(plan.source, plan.target)
         if self._changes.is_partial:
             return self._with_faults(TableFindings(table, "not compared", why=_PARTIAL))
-        databases = self._opened.databases(self._database)
         bounds = self._opened.bounds(self._changes.schema.table)
         return self._with_faults(audit_table(table, databases, plan, bounds, self._await))
 

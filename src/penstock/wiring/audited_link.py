@@ -48,7 +48,7 @@ class AuditedLink:
 
     def databases(self, target: AuditedDatabase | None = None) -> Databases:
         """The source, and `target` or the link's own."""
-        return Databases(self.source, target or self.target, self.pace)
+        return Databases(self.source, target or self.target, self.pace, self.source.release)
 
     @property
     def wait_seconds(self) -> float:

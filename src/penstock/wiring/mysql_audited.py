@@ -72,6 +72,10 @@ class AuditedMysqlSource:
         self._database.renew()
         self._position = self._head()
 
+    def release(self) -> None:
+        """See AuditedSource."""
+        self._database.release()
+
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See AuditedDatabase."""
         return self._database.fetch(query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -102,6 +103,23 @@ def _without_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(settling, "_PAUSE_SECONDS", 0.0)
     if request.param == "by their sums":
         monkeypatch.setattr(settling, "_SUMMED_MIN", 1)
+
+
+def test_the_source_lets_go_of_its_snapshot_before_the_target_is_waited_for() -> None:
+    with ExitStack() as stack:
+        happened: list[str] = []
+        source, target = (Table(stack, partial(happened.append, f"the {name}")) for name in ("source", "target"))
+        target.write(7, 1)
+        pair = Pair(source, target, SIDE, SIDE, release=partial(happened.append, "let go"))
+
+        def await_target() -> str:
+            happened.append("waited")
+            return ""
+
+        looked = settle(pair, Suspects.of_keys([("7",)]), await_target)
+
+    assert len(looked.wrong) == 1
+    assert happened == ["let go", "waited", "the target", "the source"] * 4
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pymysql.constants import ER
@@ -70,8 +70,14 @@ class AuditedMysql:
         ask(self._connection, f"SET SESSION {limit}")
 
     def renew(self) -> None:
-        """See `AuditedDatabase`. Nothing is locked."""
+        """See `AuditedDatabase`. No rows are locked; a table that was read is not altered while the snapshot lasts."""
         ask(self._connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+
+    def release(self) -> None:
+        """See `AuditedSource`."""
+        # A connection that is lost holds nothing.
+        with suppress(UnavailableError):
+            ask(self._connection, "ROLLBACK")
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See `AuditedDatabase`. Raises UnfitServerError where a value is too long for the server to compute with."""

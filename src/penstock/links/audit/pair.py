@@ -33,6 +33,8 @@ class Pair:
 
     Both sides are asked at once: each is a server or a file of its own, and in a snapshot of its own. To ask raises
     what the databases' `fetch` does, and UnavailableError when the time is over.
+
+    `release` has the source let go of its snapshot, where nothing is read of it any more but after a `renew`.
     """
 
     source: AuditedDatabase
@@ -41,6 +43,7 @@ class Pair:
     target_side: AuditSide
     pace: Pace = field(default_factory=Pace)
     spent: Spent = field(default_factory=Spent, compare=False)
+    release: Callable[[], None] = lambda: None
 
     def fetch(self, query: Callable[[AuditSide], str]) -> tuple[Rows, Rows]:
         """Return the rows of a query on both sides."""

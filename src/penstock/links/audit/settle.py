@@ -62,6 +62,8 @@ def settle(pair: Pair, suspects: Suspects, await_target: Callable[[], str]) -> L
         pair.pace.require_time()
         if number:
             time.sleep(_PAUSE_SECONDS)
+        # It may take long, and nobody alters a table that a snapshot has read.
+        pair.release()
         if why := await_target():
             return LookedAt(Suspects.joined(wrong), open_, why)
         now = _read_again(pair, open_)

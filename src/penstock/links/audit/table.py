@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.core.audit.findings import Comparison, DivergentRow
+    from penstock.core.audit.side import AuditSide
     from penstock.core.audit.suspects import Suspects
     from penstock.core.audit.table_plan import TablePlan
     from penstock.links.audit.settle import LookedAt
@@ -36,11 +37,16 @@ _CHANGING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Databases:
-    """Where the source and the target are, and how fast they may be read."""
+    """Where the source and the target are, and how fast they may be read; `release` as of a `Pair`."""
 
     source: AuditedDatabase
     target: AuditedDatabase
     pace: Pace = field(default_factory=Pace)
+    release: Callable[[], None] = lambda: None
+
+    def pair(self, source_side: AuditSide, target_side: AuditSide) -> Pair:
+        """A table that is in both."""
+        return Pair(self.source, self.target, source_side, target_side, self.pace, release=self.release)
 
 
 def audit_table(
@@ -57,7 +63,7 @@ def audit_table(
         return replace(findings, state="different", score=Score(0.0, 0.0, 0.0)) if is_wrong else findings
     findings = replace(findings, key=tuple(column.name for column in plan.source.key))
     databases.target.renew()
-    pair = Pair(databases.source, databases.target, plan.source, plan.target, databases.pace)
+    pair = databases.pair(plan.source, plan.target)
     comparison, looked = _look(pair, bounds, await_target)
     if bounds.float_tolerance:
         looked = replace(looked, wrong=_beyond(pair, looked.wrong, bounds.float_tolerance))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,6 +114,12 @@ class AuditedPostgresSource:
         if self._standby is not None:
             with connected(self._source) as connection:
                 self._position = WalPosition(read_end_of_seen(connection))
+
+    def release(self) -> None:
+        """See AuditedSource."""
+        # A connection that is lost holds nothing, and `renew` says so or opens another one.
+        with suppress(UnavailableError):
+            self._execute("ROLLBACK")
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See AuditedDatabase."""
