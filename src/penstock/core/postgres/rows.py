@@ -116,11 +116,30 @@ class RowDecoder:
             server_id=0,
         )
 
-    def gone(self, cells: Sequence[_Whole], transaction: Transaction) -> RowBatch:
-        """Return keys of which there was no row at `transaction` as a DELETE batch; of `cells` only keys are known."""
+    def gone(self, asked: Sequence[_Whole], there: Sequence[_Whole], transaction: Transaction) -> RowBatch | None:
+        """Return the keys `asked` for that no row `there` had at `transaction` as a DELETE batch, None for none.
+
+        Of `asked` only keys are known. One is a row's if it is printed as that, or has the values of its columns. The
+        database may take more for equal, texts in another case, say, which targets take for another key.
+        """
+        printed = {tuple(cells[index] for index in self.key) for cells in there}
+        values = set(self._key_values(there))
+        listed = zip(asked, self._key_values(asked), strict=True)
+        cells = [
+            each
+            for each, key in listed
+            if tuple(each[index] for index in self.key) not in printed and key not in values
+        ]
+        if not cells:
+            return None
         batch = self.copied(cells, transaction, 0)
         lacks = tuple(name for index, name in enumerate(self.arrow.names) if index not in self.key)
         return replace(batch, op=Op.DELETE, before=batch.after, after=None, before_lacks=lacks)
+
+    def _key_values(self, cells: Sequence[_Whole]) -> Sequence[tuple[object, ...]]:
+        keys = [tuple(cell if index in self.key else None for index, cell in enumerate(each)) for each in cells]
+        rows = self._record_batch(keys, lambda index: f"listed key {index}")
+        return list(zip(*(rows.column(index).to_pylist() for index in self.key), strict=True))
 
     def _images(self, row: RowLogged) -> tuple[Cells, Cells]:
         """Return the row before and after the change, () where there is none; what the log lacks is UNCHANGED."""

@@ -142,20 +142,14 @@ def keyed_statement(
     return f"SELECT {_columns(found)} FROM {source.as_string()} WHERE {where}".encode()  # noqa: S608 - quoted
 
 
-def missing_statement(
-    found: SourceTable, published: Published | None, key: Sequence[KeyColumn], asked: Sequence[Sequence[object]]
-) -> bytes:
-    """Return the query for those keys of `asked` that no row has, as the server prints them."""
-    source, condition = select_from(found, published)
+def printed_statement(key: Sequence[KeyColumn], asked: Sequence[Sequence[object]]) -> bytes:
+    """Return the query for the keys `asked`, as the server prints them. ValueError for bytes that are none."""
     values = ", ".join(
         "(" + ", ".join(_literal(column, value) for column, value in zip(key, each, strict=True)) + ")"
         for each in asked
     )
-    rows = f"SELECT * FROM {source.as_string()}" + (f" WHERE {condition.as_string()}" if condition else "")  # noqa: S608
-    same = " AND ".join(f"t.{_quote(c.name)} {c.equal} v.k{number}" for number, c in enumerate(key))
     names = ", ".join(f"k{number}" for number in range(len(key)))
-    query = f"SELECT {names} FROM (VALUES {values}) v({names}) WHERE NOT EXISTS (SELECT 1 FROM ({rows}) t WHERE {same})"  # noqa: S608
-    return query.encode()
+    return f"SELECT {names} FROM (VALUES {values}) v({names})".encode()  # noqa: S608 - quoted
 
 
 def quoted(table: TableId) -> str:

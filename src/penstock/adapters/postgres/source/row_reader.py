@@ -15,7 +15,7 @@ from penstock.adapters.postgres.source.chunk_queries import (
     cursor_after,
     cursor_behind,
     keyed_statement,
-    missing_statement,
+    printed_statement,
     quoted,
     read_key_columns,
     skip_statement,
@@ -312,7 +312,7 @@ class PostgresRowReader:
         places = [schema.key.index(column.name) for column in key]
         asked = [tuple(values[place] for place in places) for values in asked]
         try:
-            missing, is_cut = self._fetch(connection, missing_statement(found.table, found.published, key, asked))
+            printed, is_cut = self._fetch(connection, printed_statement(key, asked))
             there, was_cut = self._fetch(connection, keyed_statement(found.table, found.published, key, asked))
         except (psycopg.DataError, ValueError) as error:
             message = f"a key of the list is none of {schema.table}: {str(error).strip()}"
@@ -320,8 +320,8 @@ class PostgresRowReader:
         if is_cut or was_cut:
             return None
         names = [column.name for column in key]
-        whole = [_widened(schema, dict(zip(names, cells, strict=True))) for cells in missing]
-        gone = self._decoder(schema, found).gone(whole, _place(high)) if whole else None
+        whole = [_widened(schema, dict(zip(names, cells, strict=True))) for cells in dict.fromkeys(printed)]
+        gone = self._decoder(schema, found).gone(whole, there, _place(high))
         return self._batch(schema, found, there, high), gone
 
     def _batch(
