@@ -66,6 +66,10 @@ _APPLIED = CrashPoint("statement.applied", "a statement is applied to the tracke
 _RESTORED = CrashPoint("statement.restored", "the tracker is restored from a dump, which is still there")
 
 _WRITE_ROWS = f"set binlog_format=ROW for every session that writes; then {READ_AGAIN}"
+_WRITE_PLAINLY = (
+    "in a procedure or an event do this before anything that uses a temporary table or CONNECTION_ID(), or DELETE in "
+    f"place of TRUNCATE; {_WRITE_ROWS}"
+)
 _EMPTY_TRACKER = '{"schemas": []}'
 _OF_SCHEMAS = frozenset({"create_schema", "alter_schema", "drop_schema"})
 _Stopped: TypeAlias = "tuple[tuple[TableId, StoppedTable], ...]"
@@ -152,7 +156,7 @@ class StatementHandler:
     def _apply_ddl(self, statement: StatementLogged, ddl: TableDdl, stopped: Collection[str]) -> StatementOutcome:
         match ddl:
             case TableDdl("alter" | "truncate" | "create_index" | "drop_index") if statement.of_session:
-                return StatementOutcome(stopped=self._stopped_by_temporary(statement, ddl))
+                return StatementOutcome(stopped=self._stopped_by_session(statement, ddl))
             case TableDdl("create", changes_rows=True):
                 more = self._stopped_by_query(statement)
                 outcome = self._replay(statement, ddl, stopped)
@@ -182,21 +186,17 @@ class StatementHandler:
         reason = f"CREATE TABLE with a query was logged as a statement; it may have changed any table: {why}"
         return self._stop(statement, self._tracker.tables(), reason, _WRITE_ROWS) if why else ()
 
-    def _stopped_by_temporary(self, statement: StatementLogged, ddl: TableDdl) -> _Stopped:
-        """Pass over what was done to a temporary table: it says nothing of the table of that name.
+    def _stopped_by_session(self, statement: StatementLogged, ddl: TableDdl) -> _Stopped:
+        """Stop the tables that are named: this was done to them, or to temporary tables of their names.
 
-        Servers mark it as they mark what calls CONNECTION_ID(), and that may be in a default of the table itself.
+        Servers mark it alike, also where a procedure has used a temporary table or CONNECTION_ID() before.
         """
-        calls = any(token.upper == "CONNECTION_ID" for token in _tokens_of(statement))
-        unclear = []
-        for table in resolve_names(ddl.tables, statement.default_schema, self._tracker.tables()):
-            schema = self._tracker.table_schema(table)
-            if schema is not None and (calls or any(column.default_is_expression for column in schema.columns)):
-                unclear.append(table)
+        there = set(self._tracker.tables())
+        named = there.intersection(resolve_names(ddl.tables, statement.default_schema, there))
         reason = (
             f"{statement.sql[:200]!r} was done to it or to a temporary table of its name: the log does not say which"
         )
-        return self._stop(statement, unclear, reason, _WRITE_ROWS)
+        return self._stop(statement, sorted(named), reason, _WRITE_PLAINLY)
 
     def _why_more(self, statement: StatementLogged, tokens: Sequence[Token], written: Collection[TableId]) -> str:
         """Say why what `tokens` say may have written to more tables than `written`, "" if it surely has not."""
