@@ -229,6 +229,22 @@ def test_foreign_keys_are_warned_about_where_they_change_rows_behind_the_log(
         assert f"{database}.w is read again after each such change" in keyed.message
 
 
+@pytest.mark.parametrize("any_source", ["mysql_server"], indirect=True)
+def test_foreign_keys_are_warned_about_where_a_master_may_change_rows_behind_the_log(
+    root: pymysql.Connection, database: str, wanted: Callable[[TableId], bool]
+) -> None:
+    ask(root, "CREATE TABLE u (a INT, CONSTRAINT goes FOREIGN KEY (a) REFERENCES t (a) ON DELETE CASCADE)")
+    assert problems(examine(root, wanted), "warning") == {}
+
+    ask(root, "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1'")
+    try:
+        warned = problems(examine(root, wanted), "warning")
+    finally:
+        ask(root, "RESET REPLICA ALL")
+
+    assert "if its master is older than MySQL 9.6" in warned[f"foreign key {database}.u.goes"]
+
+
 def test_engines_of_which_no_snapshot_can_be_made_are_warned_about(
     root: pymysql.Connection, database: str, wanted: Callable[[TableId], bool]
 ) -> None:

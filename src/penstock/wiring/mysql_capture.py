@@ -124,10 +124,8 @@ class MysqlCapture:
 
     def unlogged(self, spec: CaptureSpec, catalog: SchemaCatalog) -> UnloggedChanges:
         """See CaptureKind."""
-        objects = MysqlSourceObjects(mysql_server(spec.source))
         source = mysql_source(spec.source)
-        rereads = source.cascades == "reread"
-        return CascadeWatch(_tracker(catalog), source.patterns.matches, objects.logs_cascades, rereads=rereads)
+        return CascadeWatch(_tracker(catalog), source.patterns.matches, rereads=source.cascades == "reread")
 
     def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""

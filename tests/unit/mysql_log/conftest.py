@@ -95,10 +95,12 @@ class LogWriter:
         body += bytes([len(columns)]) + columns + b"\0" + bytes((len(columns) + 7) // 8)
         return self.event(19, body)
 
-    def rows(self, payload: bytes = b"\x01\x01\xfe\x2a\0\0\0", table_id: int = 20, code: int = 23) -> int:
+    def rows(
+        self, payload: bytes = b"\x01\x01\xfe\x2a\0\0\0", table_id: int = 20, code: int = 23, flags: int = 1
+    ) -> int:
         """A ROWS event; by default the insert of 42 into a table with one INT."""
         extra = b"\x02\0" if 30 <= code < 160 or 169 <= code < 172 else b""
-        return self.event(code, struct.pack("<IHH", table_id, 0, 1) + extra + payload)
+        return self.event(code, struct.pack("<IHH", table_id, 0, flags) + extra + payload)
 
     def compressed_rows(self, code: int, front: bytes = b"\x01\x01", rows: bytes = b"\xfe\x2a\0\0\0") -> int:
         """MariaDB's ROWS event with everything behind the column bitmaps compressed."""

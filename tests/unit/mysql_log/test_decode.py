@@ -209,6 +209,7 @@ def test_events_that_do_not_belong_together_are_refused(one_column: OneColumn) -
         replace(event, op=Op.DELETE),
         replace(event, file="mysql-bin.000002"),
         replace(event, server_id=8),
+        replace(event, cascades_logged=True),
         replace(event, table_map=replace(event.table_map, names=())),
     ):
         with pytest.raises(ValueError, match="do not belong"):

@@ -9,6 +9,9 @@ from tests.unit.mysql_log.scanning import FEW, RUNS, SINGLE, START, scan
 from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.core.mysql.log.log_items import TransactionEnded
+from penstock.core.mysql.rows.decode import batch_key
+from penstock.core.mysql.rows.rows_block import join_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 
 if TYPE_CHECKING:
     from tests.unit.mysql_log.conftest import LogWriter
@@ -120,3 +123,20 @@ def test_the_first_gtids_of_a_log_are_read_singly(log: LogWriter) -> None:
     ]
     assert few.items == single.items
     assert [len(each.places) for each in few.few] == [2]
+
+
+def test_rows_say_whether_those_that_foreign_keys_changed_are_logged_too_however_they_are_read(log: LogWriter) -> None:
+    for number, flags in ((3, 0x11), (4, 0x01), (5, 0x11), (6, 0x8002)):
+        log.gtid(number)
+        log.table_map("users")
+        log.rows(code=32, flags=flags)
+        log.xid()
+
+    single, in_runs, few = (scan(log, START, grouping) for grouping in (SINGLE, RUNS, FEW))
+
+    rows = [item for item in single.found if isinstance(item, RowsLogged)]
+    assert [row.cascades_logged for row in rows] == [True, False, True, False]
+    assert in_runs.items == few.items == single.items
+    assert (len(in_runs.runs), len(few.few)) == (1, 1)
+    assert join_rows([rows[0], rows[2]])[1].cascades_logged
+    assert batch_key(rows[0]) == batch_key(rows[2]) != batch_key(rows[1]) == batch_key(rows[3])

@@ -71,7 +71,8 @@ def add_rows(log: LogWriter, chance: Chance) -> None:
         for _ in range(chance.randint(1, 3)):
             number = chance.randrange(4) if chance.seldom(100) else chance.choice(described)[0]
             front = chance.choice(FRONTS) if chance.seldom(5) else FRONTS[0]
-            log.rows(front + ROW * chance.randint(0, 3), 20 + number, chance.choice([23, 23, 24, 25, 30, 31, 32]))
+            code, flags = chance.choice([23, 23, 24, 25, 30, 31, 32]), 0xFFFF if chance.seldom(20) else 1
+            log.rows(front + ROW * chance.randint(0, 3), 20 + number, code, flags)
 
 
 def add_end(log: LogWriter, chance: Chance) -> None:

@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 
 
 def cascade_findings(
-    connection: pymysql.Connection, tables: Collection[TableId], *, rereads: bool
+    connection: pymysql.Connection, tables: Collection[TableId], *, rereads: bool, by_master: bool = False
 ) -> Iterator[Finding]:
     """Tell of each foreign key of `tables` that changes rows inside the storage engine, where the log does not see it.
 
-    With `rereads` such rows are read again, of tables that have a primary key.
+    With `rereads` such rows are read again, of tables that have a primary key. `by_master` says that only a master
+    of the server may do so.
     """
+    where = "if its master is older than MySQL 9.6, or has innodb_native_foreign_keys=ON, " if by_master else ""
     cascades = read_cascades(connection, set(tables).__contains__)
     has_key = _with_primary_key(connection) if cascades and rereads else frozenset()
     for found in cascades:
         subject, rules = f"foreign key {found.child}.{found.name}", _rules(found)
-        what = f"rows that the server deletes or changes with those of {found.parent} ({rules}) are not in the binlog"
+        rows = f"rows that the server deletes or changes with those of {found.parent} ({rules})"
+        what = f"{where}{rows} are not in the binlog"
         first = f"the first such change of {found.parent} stops {found.child}"
         if found.child in has_key:
             yield Finding("ok", subject, f"{what}: {found.child} is read again after each such change")

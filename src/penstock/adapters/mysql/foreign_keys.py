@@ -75,7 +75,7 @@ def read_cascades(connection: pymysql.Connection, of: Callable[[TableId], bool])
 
 
 def logs_cascades(connection: pymysql.Connection) -> bool:
-    """Whether the server logs the rows that it changes because of a foreign key.
+    """Whether the server logs the rows that it changes now because of a foreign key; not those that a master changed.
 
     From MySQL 9.6 on the server itself does what foreign keys say, unless it is told
     otherwise. Elsewhere InnoDB does, where the log does not see it.

@@ -61,7 +61,7 @@ def _replica_findings(connection: pymysql.Connection) -> Sequence[Finding]:
         return [
             Finding("error", name, "it is OFF, so what other nodes of the Galera cluster write is not logged", hint)
         ]
-    if _is_replica(connection):
+    if is_replica(connection):
         return [Finding("error", name, "it is OFF, and this is a replica: what its master sends is not logged", hint)]
     if found.get("gtid_slave_pos"):
         message = "it is OFF, and this was a replica once: what it gets from a master is not logged"
@@ -69,7 +69,7 @@ def _replica_findings(connection: pymysql.Connection) -> Sequence[Finding]:
     return []
 
 
-def _is_replica(connection: pymysql.Connection) -> bool:
+def is_replica(connection: pymysql.Connection) -> bool:
     """Whether the server applies the changes of another, as far as we may know."""
     if read_flavour(connection) == "mariadb":
         running = dict(ask(connection, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_running', 'Slave_running')"))

@@ -12,7 +12,7 @@ from penstock.adapters.mysql.catalog import quote_table, read_flavour, read_tabl
 from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.adapters.mysql.foreign_keys import logs_cascades
 from penstock.adapters.mysql.grants import global_privileges, privileges_somewhere, read_grants
-from penstock.adapters.mysql.log_coverage import examine_coverage
+from penstock.adapters.mysql.log_coverage import examine_coverage, is_replica
 from penstock.core.errors import UnfitServerError
 from penstock.core.findings import Finding
 from penstock.core.table_policy import DEFAULT_POLICY
@@ -206,8 +206,9 @@ def _table_findings(connection: pymysql.Connection, tables: Sequence[TableId], *
     refused = [table for table in tables if not _may_read(connection, table)]
     readable = set(tables).difference(refused)
     findings = [_select_finding(connection, len(tables), refused), *_engine_findings(connection, readable)]
-    if not logs_cascades(connection):
-        findings += cascade_findings(connection, readable, rereads=rereads)
+    is_logged = logs_cascades(connection)
+    if not is_logged or is_replica(connection):
+        findings += cascade_findings(connection, readable, rereads=rereads, by_master=is_logged)
     return findings
 
 

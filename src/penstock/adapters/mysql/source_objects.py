@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.catalog import read_flavour, read_kinds
 from penstock.adapters.mysql.connection import ask, connect
-from penstock.adapters.mysql.foreign_keys import logs_cascades
 from penstock.adapters.mysql.grants import read_grants, sees_every_trigger
 from penstock.adapters.mysql.visible import hidden_target
 from penstock.core.errors import UnfitServerError
@@ -50,11 +49,6 @@ class MysqlSourceObjects:
             ask(connection, f"SET SESSION time_zone = {connection.escape(time_zone)}")
             shown = f"FROM_UNIXTIME({int(seconds)})"
             return int(ask(connection, f"SELECT TIMESTAMPDIFF(SECOND, '1970-01-01', {shown})")[0][0])
-
-    def logs_cascades(self) -> bool:
-        """See SourceObjects."""
-        with connect(self.server) as connection:
-            return logs_cascades(connection)
 
     def _why_more(
         self, connection: pymysql.Connection, written: Collection[TableId], named: Collection[TableId]

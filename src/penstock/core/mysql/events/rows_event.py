@@ -1,6 +1,7 @@
 """ROWS events: which rows of which table they hold, and how to get at them.
 
-Source: MariaDB Knowledge Base, "Rows_event_v1/v2"; MySQL internals, `Rows_event`.
+Source: MariaDB Knowledge Base, "Rows_event_v1/v2"; MySQL internals, `Rows_event`; MySQL Reference
+Manual, "Replication and Foreign Keys".
 MariaDB's compressed events have everything behind the column bitmaps compressed.
 """
 
@@ -31,6 +32,9 @@ OPS: Final[dict[int, Op]] = {
 """The events with rows, and what happened to them."""
 
 POST_HEADER_BYTES: Final = 8
+FLAGS_AT: Final = 6
+FLAG_CASCADES_LOGGED: Final = 0x10
+"""From MySQL 9.6 on: the server did what foreign keys say, and not InnoDB, whose changes are not logged."""
 HAVE_EXTRA_DATA: Final = frozenset(
     {
         Code.WRITE_ROWS,
@@ -43,6 +47,11 @@ HAVE_EXTRA_DATA: Final = frozenset(
     }
 )
 _COMPRESSED: Final = frozenset(code for code in OPS if code >= Code.MARIADB_WRITE_ROWS_COMPRESSED_V1)
+
+
+def cascades_logged(body: memoryview) -> bool:
+    """Whether rows that foreign keys changed with these are in the log; MalformedError if it is no ROWS event."""
+    return bool(BytesReader(body, FLAGS_AT).integer(2) & FLAG_CASCADES_LOGGED)
 
 
 def rows_payload(code: int, body: memoryview) -> bytes:

@@ -12,7 +12,13 @@ import numpy as np
 
 from penstock.core.changes import Op
 from penstock.core.mysql.events.binary_pieces import cut_pieces
-from penstock.core.mysql.events.rows_event import HAVE_EXTRA_DATA, OPS, POST_HEADER_BYTES
+from penstock.core.mysql.events.rows_event import (
+    FLAG_CASCADES_LOGGED,
+    FLAGS_AT,
+    HAVE_EXTRA_DATA,
+    OPS,
+    POST_HEADER_BYTES,
+)
 from penstock.core.mysql.rows.rows_block import RowsBlock
 
 if TYPE_CHECKING:
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.core.mysql.types.logged_rows import TableMap
 
 _ONE_BYTE_COUNT_MAX: Final = 0xFA
+_TABLE_NUMBERS: Final = (1 << 8 * FLAGS_AT) - 1
 _HAVE_EXTRA_DATA: Final = np.array(sorted(HAVE_EXTRA_DATA), np.uint8)
 
 
@@ -38,6 +45,7 @@ class RowsColumns:
     `codes`      uint8[n]  their types
     `tables`     int64[n]  which TABLE_MAP of the run describes the table
     `server_ids` int64[n]  where they were first logged
+    `logged`     int64[n]  1 for RowsLogged.cascades_logged, else 0
     `begins`, `ends` int64[n]  where the payload is in the events' buffer; see RowsLogged
     `unusual`    bool[n]   whether nothing in the run describes the table, or there is no payload
     """
@@ -46,6 +54,7 @@ class RowsColumns:
     codes: npt.NDArray[np.uint8]
     tables: Int64s
     server_ids: Int64s
+    logged: Int64s
     begins: Int64s
     ends: Int64s
     unusual: Bools
@@ -55,12 +64,14 @@ class RowsColumns:
         """Read the events with the numbers `at`."""
         part = events.part(at)
         bodies, ends = part.bodies, part.body_ends
-        numbers = part.numbers("<u4", bodies) | part.numbers("<u2", bodies + 4) << 32
-        tables, described = maps.find(numbers, at)
+        # Table and flags at once; the highest flag, which becomes the sign, is none of ours.
+        heads = part.numbers("<u8", bodies)
+        logged = heads >> (8 * FLAGS_AT + FLAG_CASCADES_LOGGED.bit_length() - 1) & 1
+        tables, described = maps.find(heads & _TABLE_NUMBERS, at)
         begins = bodies + POST_HEADER_BYTES
         extra = np.flatnonzero(np.isin(part.codes, _HAVE_EXTRA_DATA))
         begins[extra] += part.numbers("<u2", begins[extra])
-        return cls(at, part.codes, tables, part.server_ids(), begins, ends, ~described | (begins >= ends))
+        return cls(at, part.codes, tables, part.server_ids(), logged, begins, ends, ~described | (begins >= ends))
 
     def part(self, chosen: Int64s) -> RowsColumns:
         """Some of the events."""
@@ -69,6 +80,7 @@ class RowsColumns:
             self.codes[chosen],
             self.tables[chosen],
             self.server_ids[chosen],
+            self.logged[chosen],
             self.begins[chosen],
             self.ends[chosen],
             self.unusual[chosen],
@@ -113,12 +125,13 @@ def build_blocks(
             np.zeros(len(group), np.int64),
             origins.times_ms[group],
             origins.gtids.take(group),
+            cascades_logged=bool(rows.logged[group[0]]),
         )
 
 
 def _alike(events: EventColumns, rows: RowsColumns, tables: Mapping[int, TableMap]) -> Iterator[Int64s]:
     """Yield the numbers of rows that belong into one block, in log order."""
-    keys = (rows.tables << 8 | rows.codes) << 32 | rows.server_ids
+    keys = ((rows.tables << 1 | rows.logged) << 8 | rows.codes) << 32 | rows.server_ids
     for group in _grouped(np.arange(len(keys)), keys):
         table_map, op = tables[int(rows.tables[group[0]])], OPS[int(rows.codes[group[0]])]
         yield from _grouped(group, _fronts(events, rows.part(group), len(table_map.types), 2 if op is Op.UPDATE else 1))

@@ -17,7 +17,13 @@ from penstock.core.mysql.events.event_codes import CHECKSUM_BYTES, HEADER_BYTES
 from penstock.core.mysql.events.event_frame import CHECKSUM, HEADER
 from penstock.core.mysql.events.gtid_events import MARIADB_FIELDS, MARIADB_UNUSUAL, parse_mysql_gtid
 from penstock.core.mysql.events.plain_events import KINDS, MAY_FOLLOW, THREAD_AND_TIME_BYTES, ItemKind, is_begin
-from penstock.core.mysql.events.rows_event import HAVE_EXTRA_DATA, OPS, POST_HEADER_BYTES
+from penstock.core.mysql.events.rows_event import (
+    FLAG_CASCADES_LOGGED,
+    FLAGS_AT,
+    HAVE_EXTRA_DATA,
+    OPS,
+    POST_HEADER_BYTES,
+)
 from penstock.core.mysql.log.log_cursor import OFFSET_MASK
 from penstock.core.mysql.log.log_items import FewTransactions
 from penstock.core.mysql.types.bytes_reader import MalformedError
@@ -159,10 +165,9 @@ class FewReader:
                     table_map = self._tables.table_of(view[body:body_end])
                     if table_map is not None:
                         payload = _payload(view, code, body, body_end)
-                        gtid, time_ms = begun.gtid, begun.timestamp_ms
-                        rows.append(
-                            RowsLogged(table_map, OPS[code], payload, file, offset - length, time_ms, gtid, server_id)
-                        )
+                        logged = bool(view[body + FLAGS_AT] & FLAG_CASCADES_LOGGED)
+                        place = (file, offset - length, begun.timestamp_ms, begun.gtid, server_id, 0, False, logged)
+                        rows.append(RowsLogged(table_map, OPS[code], payload, *place))
                 elif kind is _TABLE_MAP:
                     self._tables.describe(view[body:body_end], is_mariadb=self._frames.is_mariadb)
                 elif kind is _COMMIT:

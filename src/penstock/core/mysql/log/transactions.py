@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import START_ANEW, LogError
 from penstock.core.mysql.events.event_codes import FLAG_OF_SESSION, EventCode
 from penstock.core.mysql.events.query_event import Control, Query, control_of, parse_query
-from penstock.core.mysql.events.rows_event import OPS, rows_payload
+from penstock.core.mysql.events.rows_event import OPS, cascades_logged, rows_payload
 from penstock.core.mysql.log.log_items import StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.mysql.log.open_transaction import OpenTransaction
 from penstock.core.mysql.log.unreadable import unknown_charset
@@ -143,6 +143,7 @@ class TransactionReader:
             header.server_id,
             self._place.inside,
             partial=header.code == EventCode.PARTIAL_UPDATE_ROWS,
+            cascades_logged=cascades_logged(body),
         )
         self._hold(transaction, rows, max(header.length, len(payload)), items)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.core.mysql.rows.rows_lacking import Lacking
     from penstock.core.tables import TableSchema
 
-BatchKey: TypeAlias = tuple[TableMap, Op, str, int, bool, bytes]
+BatchKey: TypeAlias = tuple[TableMap, Op, str, int, bool, bool, bytes]
 Decoded: TypeAlias = tuple[list[int], list[ArrowArray]]
 """The number of rows of each event, and one array per cell of each image."""
 
@@ -66,7 +66,7 @@ _plans: dict[tuple[int, int], _Plan] = {}
 
 def batch_key(event: RowsLogged | RowsBlock) -> BatchKey:
     """Return what the events of one `decode_rows` call must have in common."""
-    return event.table_map, event.op, event.file, event.server_id, event.partial, event.front
+    return event.table_map, event.op, event.file, event.server_id, event.partial, event.cascades_logged, event.front
 
 
 def decode_rows(schema: TableSchema, events: Sequence[RowsLogged | RowsBlock]) -> RowBatch:
@@ -102,6 +102,7 @@ def _check_together(events: Sequence[RowsLogged | RowsBlock]) -> int:
             or event.file != first.file
             or event.server_id != first.server_id
             or event.partial != first.partial
+            or event.cascades_logged != first.cascades_logged
             or event.front != front
         ):
             message = f"rows of {event.table_map.table} at {_where(event)} do not belong to those at {_where(first)}"

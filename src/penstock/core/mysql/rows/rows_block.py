@@ -45,6 +45,7 @@ class RowsBlock:
     timestamps_ms: Int64s
     gtids: pa.StringArray
     partial: bool = False
+    cascades_logged: bool = False
 
     def __len__(self) -> int:
         """How many events there are."""
@@ -68,6 +69,7 @@ class RowsBlock:
             self.server_id,
             int(self.insides[index]),
             self.partial,
+            self.cascades_logged,
         )
 
     @property
@@ -124,6 +126,7 @@ class RowsBlock:
             self.timestamps_ms[:count],
             self.gtids[:count],
             self.partial,
+            self.cascades_logged,
         )
 
 
@@ -146,6 +149,7 @@ def join_rows(events: Sequence[RowsLogged | RowsBlock]) -> RowsBlock:
         np.concatenate([block.timestamps_ms for block in blocks]),
         pa.concat_arrays([block.gtids for block in blocks]),
         first.partial,
+        first.cascades_logged,
     )
 
 
@@ -177,4 +181,5 @@ def _block_of(events: Sequence[RowsLogged]) -> RowsBlock:
         np.array([event.timestamp_ms for event in events], np.int64),
         pa.array([event.gtid for event in events], pa.string()),
         first.partial,
+        first.cascades_logged,
     )

@@ -72,7 +72,8 @@ class RowsLogged:
     column count, and ends before the checksum. `offset` in `file` is the start of
     the event, or of the event that holds it: then `inside` tells the events in
     there apart, and has at least as many numbers for each as it has rows.
-    `partial` says that it is a PARTIAL_UPDATE_ROWS event.
+    `partial` says that it is a PARTIAL_UPDATE_ROWS event, `cascades_logged` that the server
+    that wrote it did itself what foreign keys say, so that the log has those rows as well.
     """
 
     table_map: TableMap
@@ -85,6 +86,7 @@ class RowsLogged:
     server_id: int
     inside: int = 0
     partial: bool = False
+    cascades_logged: bool = False
 
     @property
     def table(self) -> TableId:

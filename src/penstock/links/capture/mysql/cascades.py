@@ -4,7 +4,10 @@ InnoDB deletes and changes rows of a child table by itself, below the log, when
 rows of the parent are deleted or get another key. Which rows those were, nobody
 can know from the log. So a change of a parent that sets such a key off stops the
 child, whether or not the parent is carried itself; or, with `cascades: reread` of
-the source, has what may have changed read again.
+the source, has what may have changed read again. Rows that a MySQL from 9.6 on
+wrote set nothing off: that server does itself what foreign keys say, and logs it,
+unless it is told otherwise. Each ROWS event says which it was, as the log may have
+some of an older server, or of a master.
 """
 
 from __future__ import annotations
@@ -49,21 +52,15 @@ class CascadeWatch:
         self,
         tracker: SchemaTracker,
         wanted: Callable[[TableId], bool],
-        logs_cascades: Callable[[], bool],
         *,
         rereads: bool = False,
     ) -> None:
-        """Watch over tables that are `wanted`, unless `logs_cascades` says that all is in the log.
-
-        The source is asked once there are such keys. With `rereads` tables that have a primary key go on.
-        """
+        """Watch over tables that are `wanted`. With `rereads` those that have a primary key go on."""
         self._tracker = tracker
         self._wanted = wanted
-        self._logs_cascades = logs_cascades
         self._rereads = rereads
         self._known: tuple[Cascade, ...] | None = None
         self._parents: frozenset[TableId] = frozenset()
-        self._is_logged: bool | None = None
 
     def forget(self) -> None:
         """Ask the tracker again: a statement may have made or dropped such keys."""
@@ -78,8 +75,9 @@ class CascadeWatch:
         self, changed: Mapping[TableId, Sequence[LoggedRows]], position: str
     ) -> Mapping[TableId, StoppedTable | Reread]:
         """See ports/tracker.UnloggedChanges."""
-        parents = {table: binlog_rows(rows) for table, rows in changed.items() if self.watches(table)}
-        if not parents:
+        watched = {table: binlog_rows(rows) for table, rows in changed.items() if self.watches(table)}
+        parents = {table: [event for event in rows if not event.cascades_logged] for table, rows in watched.items()}
+        if not any(parents.values()):
             return {}
         deleted = [table for table, events in parents.items() if any(event.op is Op.DELETE for event in events)]
         moved = {table: self._moved_keys(table, events) for table, events in parents.items()}
@@ -104,10 +102,7 @@ class CascadeWatch:
 
     def _cascades(self) -> Sequence[Cascade]:
         if self._known is None:
-            found = tuple(self._tracker.cascades())
-            if found and self._is_logged is None:
-                self._is_logged = self._logs_cascades()
-            self._known = () if self._is_logged else found
+            self._known = tuple(self._tracker.cascades())
             self._parents = frozenset(cascade.parent for cascade in self._known)
         return self._known
 

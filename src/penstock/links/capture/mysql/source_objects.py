@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SourceObjects(Protocol):
-    """The views, triggers and foreign keys of a source, as they are when it is asked.
+    """The views and triggers of a source, as they are when it is asked.
 
     Nobody knows what they were when a statement was logged that is read later.
     """
@@ -37,12 +37,5 @@ class SourceObjects(Protocol):
 
         As seconds since 1970, too. Raises UnavailableError when the source is away, UnfitServerError where it does
         not know the zone any more.
-        """
-        ...
-
-    def logs_cascades(self) -> bool:
-        """Whether rows that the source changes because of a foreign key are in its log.
-
-        Raises UnavailableError when the source is away.
         """
         ...
