@@ -179,6 +179,15 @@ def test_a_table_that_is_not_carried_is_not_taken_for_one_whose_name_differs_by_
     assert follow(mariadb, request, fresh_database, tmp_path, *story, unwanted="T").stopped == {}
 
 
+def test_a_table_that_is_not_known_is_not_taken_for_one_whose_name_differs_by_case(
+    mariadb: MariadbServer, request: pytest.FixtureRequest, fresh_database: str, tmp_path: Path
+) -> None:
+    """As one of which the source's user may see nothing."""
+    story = ("SET SESSION sql_log_bin = 0", "CREATE TABLE T (id INT)", "SET SESSION sql_log_bin = 1", "TRUNCATE T")
+
+    assert follow(mariadb, request, fresh_database, tmp_path, *story, unwanted="T").stopped == {}
+
+
 @pytest.mark.parametrize("then", [(), ("CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)")])
 def test_a_table_that_a_failed_create_or_replace_has_dropped_is_gone(
     mariadb: MariadbServer, request: pytest.FixtureRequest, fresh_database: str, tmp_path: Path, then: tuple[str, ...]

@@ -47,6 +47,7 @@ class KnownTables:
     """A tracker and a registry (ports/) of tables that nobody changes."""
 
     connector = "mysql"
+    folds_names = False
 
     def __init__(self, schemas: Mapping[TableId, TableSchema]) -> None:
         """Know `schemas`."""

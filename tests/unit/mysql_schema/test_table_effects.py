@@ -169,9 +169,17 @@ def test_renames_are_followed_one_after_the_other() -> None:
 def test_names_are_found_in_the_default_schema_and_in_another_case_where_there_is_no_other() -> None:
     tables = [T, TableId("shop", "U"), U]
 
-    found = resolve_names([(None, "t"), ("SHOP", "T"), (None, "U"), (None, "u"), ("x", "y")], "shop", tables)
+    found = resolve_names(
+        [(None, "t"), ("SHOP", "T"), (None, "U"), (None, "u"), ("x", "y")], "shop", tables, folds=True
+    )
 
     assert found == [T, T, TableId("shop", "U"), U, TableId("x", "y")]
+
+
+def test_where_case_counts_a_name_is_none_of_another_case() -> None:
+    found = resolve_names([(None, "t"), (None, "T"), ("SHOP", "t")], "shop", [T, U], folds=False)
+
+    assert found == [T, TableId("shop", "T"), TableId("SHOP", "t")]
 
 
 def columns(*names: str) -> TableSchema:

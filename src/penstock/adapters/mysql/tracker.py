@@ -126,6 +126,11 @@ class MysqlTracker:
         self._tables = TrackerTables(policy)
         self._writer: int | None = None
 
+    @property
+    def folds_names(self) -> bool:
+        """See SchemaTracker."""
+        return self._defaults.lower_case != 0
+
     def take_over(self) -> None:
         """See ports/tracker.SchemaTracker: who was here before has no connection any more, and gets no other."""
         self._writer = self._retrying(take_lock)
@@ -168,7 +173,7 @@ class MysqlTracker:
         if int(ask(connection, "SELECT @@GLOBAL.lower_case_table_names")[0][0]):
             return
         typed = [TableId(schema or default_schema, name) for schema, name in statement.tables]
-        there = resolve_names(statement.tables, default_schema, self.tables())
+        there = resolve_names(statement.tables, default_schema, self.tables(), folds=True)
         texts = [statement.schema, *(text for table in typed for text in (table.schema, table.name))]
         has_capitals = self._defaults.lower_case == 1 and any(text != text.lower() for text in texts)
         if typed != there or has_capitals:

@@ -46,15 +46,18 @@ class TableChange:
     sql_mode: int = 0
 
 
-def resolve_names(names: Sequence[TableName], default_schema: str, tables: Collection[TableId]) -> list[TableId]:
+def resolve_names(
+    names: Sequence[TableName], default_schema: str, tables: Collection[TableId], *, folds: bool
+) -> list[TableId]:
     """Return the tables that a statement names, called as they are among `tables`.
 
-    A server with lower_case_table_names logs statements as they were typed. A name
-    that is none of `tables` in any case is returned as it stands.
+    A server with lower_case_table_names logs statements as they were typed, so where
+    the source `folds` names one is looked for in any case. A name that is none of
+    `tables` is returned as it stands.
     """
     written = [TableId(schema or default_schema, name) for schema, name in names]
     there = frozenset(tables)
-    if there.issuperset(written):
+    if not folds or there.issuperset(written):
         return written
     spelled = {(t.schema.casefold(), t.name.casefold()): t for t in tables}
     return [t if t in there else spelled.get((t.schema.casefold(), t.name.casefold()), t) for t in written]

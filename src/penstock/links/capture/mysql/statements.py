@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from penstock.core.log_items import LoggedStatement
     from penstock.core.mysql.log.log_items import StatementLogged
-    from penstock.core.mysql.statements.sql_tokens import Token
+    from penstock.core.mysql.statements.sql_tokens import TableName, Token
     from penstock.core.mysql.statements.touched import Touched
     from penstock.core.positions import Position
     from penstock.core.tables import TableSchema
@@ -170,7 +170,7 @@ class StatementHandler:
         """Rows written as a statement cannot be known: every table that it may have changed stops."""
         reason = f"{rows.verb} was logged as a statement, so its rows are not in the log"
         existing = self._tracker.tables()
-        written = set(resolve_names(rows.tables, statement.default_schema, existing))
+        written = set(self._named(rows.tables, statement, existing))
         tokens = _tokens_of(statement)
         if changes_old_rows(tokens):
             written = with_children(written, self._tracker.cascades())
@@ -192,7 +192,7 @@ class StatementHandler:
         Servers mark it alike, also where a procedure has used a temporary table or CONNECTION_ID() before.
         """
         there = set(self._tracker.tables())
-        named = there.intersection(resolve_names(ddl.tables, statement.default_schema, there))
+        named = there.intersection(self._named(ddl.tables, statement, there))
         reason = (
             f"{statement.sql[:200]!r} was done to it or to a temporary table of its name: the log does not say which"
         )
@@ -227,7 +227,7 @@ class StatementHandler:
             self._table_catalog.unlogged.forget()
             there = touched.among(self._tracker.tables())
             shapes = self._shapes(there)
-        names = _Names.of(ddl, statement.default_schema, [*before, *there])
+        names = self._names(statement, ddl, [*before, *there])
         schema_changes, stopped = [], []
         for table in sorted({*shapes_before, *shapes}):
             origin = names.origins.get(table)
@@ -268,7 +268,7 @@ class StatementHandler:
     def _create_if_needed(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
         """Follow CREATE TABLE IF NOT EXISTS, which MySQL logs also where it has found a table, or a view."""
         existing = self._tracker.tables()
-        table, *_ = resolve_names(ddl.tables, statement.default_schema, existing)
+        table, *_ = self._named(ddl.tables, statement, existing)
         is_new = self._table_catalog.wanted(table) and table not in existing
         had = self._objects.had_before(table, statement.timestamp_ms) if is_new else ""
         if had == IS_VIEW:
@@ -315,7 +315,7 @@ class StatementHandler:
             schema = (ddl.schema or statement.default_schema).casefold()
             affected = [table for table in existing if table.schema.casefold() == schema]
         else:
-            affected = resolve_names(ddl.tables, statement.default_schema, existing) or list(existing)
+            affected = self._named(ddl.tables, statement, existing) or list(existing)
         return StatementOutcome(stopped=self._stop(statement, affected, reason, f"{error.hint}; then {READ_AGAIN}"))
 
     def _stop(self, statement: StatementLogged, tables: Iterable[TableId], reason: str, hint: str) -> _Stopped:
@@ -325,6 +325,17 @@ class StatementHandler:
             error = TableStoppedError(str(table), "", str(statement.begin), reason, hint)
             stopped.append((table, StoppedTable(str(statement.begin), error.message, error.hint)))
         return tuple(stopped)
+
+    def _named(
+        self, names: Sequence[TableName], statement: StatementLogged, tables: Collection[TableId]
+    ) -> list[TableId]:
+        return resolve_names(names, statement.default_schema, tables, folds=self._tracker.folds_names)
+
+    def _names(self, statement: StatementLogged, ddl: TableDdl, tables: Sequence[TableId]) -> _Names:
+        """Look the names that a statement has up among `tables`."""
+        pairs = [self._named(pair, statement, tables) for pair in ddl.renames]
+        origins = follow_renames([(old, new) for old, new in pairs], tables)
+        return _Names(self._named(ddl.tables, statement, tables), origins)
 
     def _keep(self, statement: StatementLogged, touched: Touched) -> None:
         dump = self._tracker.dump(touched)
@@ -358,13 +369,6 @@ class _Names:
 
     named: Collection[TableId]
     origins: Mapping[TableId, TableId]
-
-    @classmethod
-    def of(cls, ddl: TableDdl, default_schema: str, tables: Sequence[TableId]) -> _Names:
-        """Look the names up among `tables`."""
-        pairs = [resolve_names(pair, default_schema, tables) for pair in ddl.renames]
-        origins = follow_renames([(old, new) for old, new in pairs], tables)
-        return cls(resolve_names(ddl.tables, default_schema, tables), origins)
 
 
 def _with_moves(schema_changes: Sequence[SchemaChange], origins: Mapping[TableId, TableId]) -> tuple[SchemaChange, ...]:

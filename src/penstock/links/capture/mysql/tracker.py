@@ -25,6 +25,11 @@ class SchemaTracker(SchemaCatalog, Protocol):
     whoever changes the server beside us is seen by whoever opens it next.
     """
 
+    @property
+    def folds_names(self) -> bool:
+        """Whether the source takes names of tables that differ in case alone for the same."""
+        ...
+
     def take_over(self) -> None:
         """Become the only one who changes the tracker, before the first `apply` or `restore`.
 
