@@ -125,7 +125,8 @@ class MysqlCapture:
     def unlogged(self, spec: CaptureSpec, catalog: SchemaCatalog) -> UnloggedChanges:
         """See CaptureKind."""
         source = mysql_source(spec.source)
-        return CascadeWatch(_tracker(catalog), source.patterns.matches, rereads=source.cascades == "reread")
+        objects, rereads = MysqlSourceObjects(mysql_server(source)), source.cascades == "reread"
+        return CascadeWatch(_tracker(catalog), source.patterns.matches, objects.keys_above, rereads=rereads)
 
     def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""

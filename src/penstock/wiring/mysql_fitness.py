@@ -65,7 +65,8 @@ def _unseen_finding(subject: str, unseen: UnseenPattern, user: str) -> Finding:
         message = (
             f"{user} may not read all of {pattern}: a table that it has no SELECT on does not show, nor is carried"
         )
-        return Finding("warning", f"{subject}, grant SELECT", message, f"{unseen.grant}; or name the tables one by one")
+        hint = f"{unseen.grant}; or name the tables one by one, with SELECT on all that their foreign keys lead to"
+        return Finding("warning", f"{subject}, grant SELECT", message, hint)
     if unseen.grant:
         message = f"there is no table {pattern} that {user} may see"
         hint = f"if there is one: {unseen.grant}; else create it, or correct its name in the config"

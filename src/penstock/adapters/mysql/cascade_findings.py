@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.connection import ask
-from penstock.adapters.mysql.foreign_keys import read_cascades
+from penstock.adapters.mysql.foreign_keys import read_cascades, read_keys_above
 from penstock.core.findings import Finding
+from penstock.core.mysql.statements.foreign_keys import with_children
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -27,6 +28,15 @@ def cascade_findings(
     """
     where = "if its master is older than MySQL 9.6, or has innodb_native_foreign_keys=ON, " if by_master else ""
     cascades = read_cascades(connection, set(tables).__contains__)
+    above = read_keys_above(connection, {found.parent for found in cascades})
+    for parent, grant in above.hidden.items():
+        children = with_children([parent], [*cascades, *above.cascades]) & set(tables)
+        listed = ", ".join(map(str, sorted(children)))
+        message = (
+            f"{where}rows of {listed} change with those of {parent}, and the server does not show with what these do"
+        )
+        hint = f"{grant}; or, if there is no such table, drop the foreign key; or leave {listed} out"
+        yield Finding("warning" if by_master else "error", f"foreign keys to {parent}", message, hint)
     has_key = _with_primary_key(connection) if cascades and rereads else frozenset()
     for found in cascades:
         subject, rules = f"foreign key {found.child}.{found.name}", _rules(found)

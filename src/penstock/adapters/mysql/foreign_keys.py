@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from pymysql.constants import ER
 
 from penstock.adapters.mysql.catalog import read_create, read_flavour
-from penstock.adapters.mysql.connection import ask, error_code
+from penstock.adapters.mysql.connection import ask, error_code, server_of
+from penstock.adapters.mysql.grants import read_grants
+from penstock.adapters.mysql.visible import hidden_target
 from penstock.core.errors import UnfitServerError
-from penstock.core.mysql.statements.foreign_keys import cascades_of
+from penstock.core.mysql.statements.foreign_keys import KeysAbove, cascades_of
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -72,6 +74,29 @@ def read_cascades(connection: pymysql.Connection, of: Callable[[TableId], bool])
         create = read_create(connection, table)[0] if of(table) else None
         found += [] if create is None else cascades_of(table, create.statement)
     return found
+
+
+def read_keys_above(connection: pymysql.Connection, tables: Collection[TableId]) -> KeysAbove:
+    """Read the foreign keys with CASCADE or SET NULL of `tables`, of the tables that these refer to, and so on.
+
+    One that is not there now has none, if our grants would show it.
+    """
+    lines, user = read_grants(connection), server_of(connection).user
+    cascades: list[Cascade] = []
+    hidden: dict[TableId, str] = {}
+    known, left = set(tables), list(tables)
+    while left:
+        table = left.pop()
+        create = read_create(connection, table)[0]
+        if create is not None:
+            found = cascades_of(table, create.statement)
+            cascades += found
+            parents = {each.parent for each in found} - known
+            known |= parents
+            left += parents
+        elif target := hidden_target(str(table), lines):
+            hidden[table] = f"GRANT SELECT ON {target} TO {user}"
+    return KeysAbove(tuple(cascades), hidden)
 
 
 def logs_cascades(connection: pymysql.Connection) -> bool:

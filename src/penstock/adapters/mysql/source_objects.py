@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.catalog import read_flavour, read_kinds
 from penstock.adapters.mysql.connection import ask, connect
+from penstock.adapters.mysql.foreign_keys import read_keys_above
 from penstock.adapters.mysql.grants import read_grants, sees_every_trigger
 from penstock.adapters.mysql.visible import hidden_target
 from penstock.core.errors import UnfitServerError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.adapters.mysql.connection import MysqlServer
+    from penstock.core.mysql.statements.foreign_keys import KeysAbove
     from penstock.core.tables import TableId
 
 _CLOCKS_APART_MS = 60_000
@@ -49,6 +51,11 @@ class MysqlSourceObjects:
             ask(connection, f"SET SESSION time_zone = {connection.escape(time_zone)}")
             shown = f"FROM_UNIXTIME({int(seconds)})"
             return int(ask(connection, f"SELECT TIMESTAMPDIFF(SECOND, '1970-01-01', {shown})")[0][0])
+
+    def keys_above(self, tables: Collection[TableId]) -> KeysAbove:
+        """See SourceObjects."""
+        with connect(self.server) as connection:
+            return read_keys_above(connection, tables)
 
     def _why_more(
         self, connection: pymysql.Connection, written: Collection[TableId], named: Collection[TableId]

@@ -5,7 +5,7 @@ Source: MariaDB Knowledge Base, "Foreign Keys"; MySQL Reference Manual, "FOREIGN
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from penstock.core.mysql.statements.sql_tokens import TokenReader, read_tokens
@@ -54,6 +54,17 @@ class Cascade:
     parent_columns: tuple[str, ...] = ()
     on_delete: str = ""
     on_update: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeysAbove:
+    """What a source shows of the foreign keys by which rows of some tables change with those of others, at any remove.
+
+    `hidden` are tables that may be there without our seeing them, each with what to GRANT.
+    """
+
+    cascades: tuple[Cascade, ...] = ()
+    hidden: Mapping[TableId, str] = field(default_factory=dict)
 
 
 def cascades_of(child: TableId, create: str) -> Sequence[Cascade]:

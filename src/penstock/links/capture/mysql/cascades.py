@@ -8,6 +8,10 @@ the source, has what may have changed read again. Rows that a MySQL from 9.6 on
 wrote set nothing off: that server does itself what foreign keys say, and logs it,
 unless it is told otherwise. Each ROWS event says which it was, as the log may have
 some of an older server, or of a master.
+
+The tracker has the tables that the source's user may see, and those that the log
+told of. What a parent that it lacks hangs on itself, the source is asked; where
+nobody can tell, the child stops.
 """
 
 from __future__ import annotations
@@ -19,14 +23,14 @@ import pyarrow.compute as pc
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
 from penstock.core.mysql.rows.decode import batch_key, decode_rows
-from penstock.core.mysql.statements.foreign_keys import reached_by
+from penstock.core.mysql.statements.foreign_keys import KeysAbove, reached_by, with_children
 from penstock.core.mysql.statements.rereads import reread_of
 from penstock.core.publication import StoppedTable
 from penstock.core.snapshots import Reread
 from penstock.links.capture.mysql.log_reading import binlog_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 
     from penstock.core.changes import RowBatch
     from penstock.core.log_items import LoggedRows
@@ -52,13 +56,20 @@ class CascadeWatch:
         self,
         tracker: SchemaTracker,
         wanted: Callable[[TableId], bool],
+        keys_above: Callable[[Collection[TableId]], KeysAbove],
         *,
         rereads: bool = False,
     ) -> None:
-        """Watch over tables that are `wanted`. With `rereads` those that have a primary key go on."""
+        """Watch over tables that are `wanted`. With `rereads` those that have a primary key go on.
+
+        `keys_above` is asked of parents that the tracker does not have, once for the same ones.
+        """
         self._tracker = tracker
         self._wanted = wanted
+        self._keys_above = keys_above
         self._rereads = rereads
+        self._lacking: frozenset[TableId] = frozenset()
+        self._above = KeysAbove()
         self._known: tuple[Cascade, ...] | None = None
         self._parents: frozenset[TableId] = frozenset()
 
@@ -75,14 +86,16 @@ class CascadeWatch:
         self, changed: Mapping[TableId, Sequence[LoggedRows]], position: str
     ) -> Mapping[TableId, StoppedTable | Reread]:
         """See ports/tracker.UnloggedChanges."""
-        watched = {table: binlog_rows(rows) for table, rows in changed.items() if self.watches(table)}
-        parents = {table: [event for event in rows if not event.cascades_logged] for table, rows in watched.items()}
-        if not any(parents.values()):
+        known = self._cascades()
+        is_blind = bool(self._above.hidden)
+        unlogged = {table: _unlogged(rows) for table, rows in changed.items() if is_blind or table in self._parents}
+        if not any(unlogged.values()):
             return {}
+        found: dict[TableId, StoppedTable | Reread] = dict(self._below_hidden(position))
+        parents = {table: events for table, events in unlogged.items() if table in self._parents}
         deleted = [table for table, events in parents.items() if any(event.op is Op.DELETE for event in events)]
         moved = {table: self._moved_keys(table, events) for table, events in parents.items()}
-        found: dict[TableId, StoppedTable | Reread] = {}
-        for step in reached_by(deleted, {table: keys.columns for table, keys in moved.items()}, self._cascades()):
+        for step in reached_by(deleted, {table: keys.columns for table, keys in moved.items()}, known):
             table, keys = step.cascade.child, moved.get(step.cascade.parent)
             before = found.get(table, Reread())
             if self._wanted(table) and isinstance(before, Reread):
@@ -102,9 +115,29 @@ class CascadeWatch:
 
     def _cascades(self) -> Sequence[Cascade]:
         if self._known is None:
-            self._known = tuple(self._tracker.cascades())
+            found = tuple(self._tracker.cascades())
+            lacking = frozenset(each.parent for each in found).difference(self._tracker.tables() if found else ())
+            lacking = frozenset(each for each in lacking if self._wanted_below(each, found))
+            if lacking != self._lacking:
+                self._above, self._lacking = self._keys_above(lacking) if lacking else KeysAbove(), lacking
+            self._known = (*found, *self._above.cascades)
             self._parents = frozenset(cascade.parent for cascade in self._known)
         return self._known
+
+    def _below_hidden(self, position: str) -> Iterator[tuple[TableId, StoppedTable]]:
+        """Yield the tables that change with some of which nobody knows with what these change in turn."""
+        for parent, grant in self._above.hidden.items():
+            for table in self._wanted_below(parent, self._cascades()):
+                error = (
+                    f"{table} stopped at {position}: the source changes its rows with those of {parent} (foreign key), "
+                    "and does not show with which others it changes these"
+                )
+                hint = f"{grant}, start the pipeline again, and type once: penstock snapshot FILE {table}"
+                gone = f"If there is no table {parent}: drop the foreign key"
+                yield table, StoppedTable(position, error, f"{hint}. {gone}; {_LEAVE_OUT_HINT}")
+
+    def _wanted_below(self, parent: TableId, cascades: Sequence[Cascade]) -> Sequence[TableId]:
+        return sorted(filter(self._wanted, with_children([parent], cascades) - {parent}))
 
     def _moved_keys(self, table: TableId, events: Sequence[RowsLogged | RowsBlock]) -> _MovedKeys:
         """Return which of the columns that foreign keys refer to have another value in any of the updates."""
@@ -148,6 +181,10 @@ class _MovedKeys:
                 self.columns.add(name)
         if self.batches is not None and self.columns:
             self.batches.append(batch)
+
+
+def _unlogged(rows: Sequence[LoggedRows]) -> Sequence[RowsLogged | RowsBlock]:
+    return [event for event in binlog_rows(rows) if not event.cascades_logged]
 
 
 def _hint(first: str) -> str:

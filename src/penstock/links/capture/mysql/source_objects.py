@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from penstock.core.mysql.statements.foreign_keys import KeysAbove
     from penstock.core.tables import TableId
 
 
 class SourceObjects(Protocol):
-    """The views and triggers of a source, as they are when it is asked.
+    """The views, triggers and foreign keys of a source, as they are when it is asked.
 
     Nobody knows what they were when a statement was logged that is read later.
     """
@@ -29,6 +30,13 @@ class SourceObjects(Protocol):
 
         "" if it surely does not. What cannot be told is a reason. Of `named` only
         views count. Raises UnavailableError when the source is away.
+        """
+        ...
+
+    def keys_above(self, tables: Collection[TableId]) -> KeysAbove:
+        """Say by which foreign keys rows of `tables`, which no log told of, change with those of others.
+
+        Raises UnavailableError when the source is away.
         """
         ...
 
