@@ -39,7 +39,8 @@ class StatementLogged:
     `begin` is the position to read from to see it again, `end` the one after it.
     `inside` is where it ends in a compressed transaction, 0 for one on its own.
     `gtid` is that of its transaction, "" where there is none; `session` the one that wrote it.
-    `of_session` says that it depends on what that session alone had: temporary tables, or its number.
+    `of_session` says that it, or what ran before it in the same procedure, used what that session alone had:
+    temporary tables, or its number.
     """
 
     sql: str
