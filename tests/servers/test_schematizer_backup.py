@@ -176,3 +176,19 @@ def test_what_is_no_registry_is_not_touched(written: Path, tmp_path: Path) -> No
     with pytest.raises(UsageError, match="no registry"):
         backup(f"sqlite:///{tmp_path}/strange.db", tmp_path / "none.backup")
     assert not (tmp_path / "none.backup").exists()
+
+
+def test_half_a_character_that_an_older_release_kept_does_not_stop_a_backup(tmp_path: Path) -> None:
+    first, second = (f"sqlite:///{tmp_path}/{name}.db" for name in ("first", "second"))
+    with served(first) as client:
+        client.post("/subjects/s/versions", json={"schema": '"int"', "metadata": {"tags": {}}}).raise_for_status()
+    kept = json.dumps({"properties": {"größe": "\ud800"}})
+    with contextlib.closing(sqlite3.connect(tmp_path / "first.db")) as connection:
+        connection.execute("UPDATE schemas SET metadata_json = ?", (kept,))
+        connection.commit()
+
+    backup(first, tmp_path / "half.backup")
+    restore(second, tmp_path / "half.backup")
+
+    with contextlib.closing(sqlite3.connect(tmp_path / "second.db")) as connection:
+        assert json.loads(connection.execute("SELECT metadata_json FROM schemas").fetchone()[0]) == json.loads(kept)

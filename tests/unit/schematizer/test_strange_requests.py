@@ -99,6 +99,74 @@ def test_a_schema_with_an_impossible_id_is_not_there(strange: httpx.Client, numb
         assert strange.get(f"/subjects/numbered/versions/{version}").status_code in {200, 404, 422}
 
 
+def send(client: httpx.Client, path: str, body: object) -> httpx.Response:
+    """Post JSON that has escapes for what is not ASCII, and NaN."""
+    return client.post(path, content=json.dumps(body), headers={"Content-Type": "application/json"})
+
+
+@pytest.mark.parametrize("value", ["\ud800", {"\udfff": 1}, float("nan"), [float("inf")]])
+@pytest.mark.parametrize(("part", "code"), [("metadata", 42201), ("ruleSet", 42210)])
+def test_what_no_answer_could_repeat_is_refused_before_it_is_kept(
+    strange: httpx.Client, part: str, code: int, value: object
+) -> None:
+    body = {"schema": '"int"', part: {"properties": {"a": value}}}
+
+    refused = send(strange, "/subjects/untellable/versions", body)
+
+    assert (refused.status_code, refused.json()["error_code"]) == (422, code)
+    assert strange.get("/subjects/untellable/versions").status_code == 404
+    assert strange.get("/schemas").status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["AVRO", "JSON", "PROTOBUF", "\ud800"])
+def test_a_text_with_half_a_character_is_refused_everywhere(strange: httpx.Client, kind: str) -> None:
+    body = {"schema": '"str\ud800ing"', "schemaType": kind}
+    table = {"namespace": "n", "table_schema": "s", "table_name": "t", "value_schema": body["schema"]}
+    paths = ("/subjects/half/versions", "/compatibility/subjects/half/versions")
+
+    answers = [send(strange, path, body) for path in paths] + [send(strange, "/v1/schemas/avro", table)]
+
+    assert [answer.json()["code"] for answer in answers] == ["invalid_schema"] * 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "other"),
+    [
+        ("AVRO", {"type": "string", "doc": "\ud800", "logicalType": "\ud800"}, "int"),
+        ("JSON", {"type": "string", "title": "\ud800", "const": "\ud800"}, {"type": "integer"}),
+        ("JSON", {"properties": {"\ud800": {"type": "string"}}}, {"properties": {"\ud800": {"type": "integer"}}}),
+    ],
+)
+def test_half_a_character_that_a_schema_says_by_an_escape_is_kept_and_shown(
+    strange: httpx.Client, kind: str, schema: object, other: object
+) -> None:
+    body, different = ({"schema": json.dumps(each), "schemaType": kind} for each in (schema, other))
+    strange.put("/config/escaped", json={"compatibility": "FULL"}).raise_for_status()
+
+    kept = send(strange, "/subjects/escaped/versions?normalize=true", body).raise_for_status().json()
+    tried = send(strange, "/compatibility/subjects/escaped/versions?verbose=true", different)
+    refused = send(strange, "/subjects/escaped/versions", different)
+
+    assert json.loads(kept["schema"]) == schema
+    assert tried.json()["messages"]
+    assert refused.status_code == 409
+    for path in (f"/ui/schemas/{kept['id']}", f"/v1/schemas/{kept['id']}/elements", "/schemas"):
+        assert strange.get(path).status_code == 200, path
+    strange.delete("/subjects/escaped").raise_for_status()
+    strange.delete("/subjects/escaped?permanent=true").raise_for_status()
+
+
+def test_half_a_character_in_a_logical_type_of_a_stream_is_shown_as_unknown(strange: httpx.Client) -> None:
+    field = {"name": "f", "type": {"type": "string", "logicalType": "\ud800"}}
+    schema = json.dumps({"type": "record", "name": "R", "fields": [field]})
+    body = {"namespace": "half", "table_schema": "s", "table_name": "t", "value_schema": schema}
+
+    send(strange, "/v1/schemas/avro", body).raise_for_status()
+
+    (element,) = strange.get("/v1/sources/half/s/t/elements").json()["items"]
+    assert element["type"] == "string/\ufffd"
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(
     names=st.lists(st.text(max_size=12) | st.sampled_from([*GOOD, *BAD]), min_size=1, max_size=5),

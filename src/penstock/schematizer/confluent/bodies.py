@@ -4,6 +4,7 @@ Source: Confluent Schema Registry API reference. What is None is left out of an
 answer; a schema without a type is Avro.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Annotated, TypeVar
 
@@ -21,6 +22,7 @@ from penstock.schematizer.registry.levels import Level
 from penstock.schematizer.registry.references import Use, text_of
 from penstock.schematizer.registry.schemas import Additions, Declared, guid_of
 from penstock.schematizer.storage.models import Schema, SubjectVersion
+from penstock.schematizer.storage.words import is_clean
 
 _VERSION_MAX = (1 << 31) - 1
 _ID_MAX = (1 << 31) - 1
@@ -86,13 +88,15 @@ class SchemaBody(Body):
     def parse(self, *, normalize: bool = False) -> Declared:
         """Return what is declared, to be kept in one form where it is to `normalize`.
 
-        Raises RefusedError for an unknown type and for rules that are none.
+        Raises RefusedError for an unknown type, for rules that are none, and for what no answer could repeat.
         """
         name = self.type or SchemaType.AVRO
         if name not in list(SchemaType):
             message = f"Invalid schema type {name[:80]}"
             raise RefusedError(Code.INVALID_SCHEMA, message, f"use one of {', '.join(SchemaType)}")
         _check_rules(self.rules)
+        _check_tellable(Code.INVALID_SCHEMA, "metadata", self.metadata)
+        _check_tellable(Code.INVALID_RULES, "ruleset", self.rules)
         uses = tuple(Use(each.name, each.subject, each.version) for each in self.references or ())
         additions = Additions(self.metadata or None, self.rules or None)
         return Declared(SchemaType(name), self.text, uses, additions, normalize=normalize)
@@ -234,3 +238,14 @@ def _check_rules(rules: dict[str, JsonValue] | None) -> None:
     except ValidationError as error:
         mistakes = "; ".join(f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors())
         raise RefusedError(Code.INVALID_RULES, f"Invalid ruleset: {mistakes}", "correct the rules") from error
+
+
+def _check_tellable(code: Code, part: str, value: dict[str, JsonValue] | None) -> None:
+    """Refuse what JSON in UTF-8 has not: one schema with it would spoil every list that it is in."""
+    try:
+        is_tellable = is_clean(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    except ValueError:
+        is_tellable = False
+    if not is_tellable:
+        message = f"Invalid {part}: it has half of a surrogate pair, NaN or Infinity, which JSON in UTF-8 has not"
+        raise RefusedError(code, message, f"leave that out of the {part}")

@@ -8,11 +8,11 @@ schema has.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.core.avro_types import PRIMITIVES
+from penstock.schematizer.storage.words import print_json
 
 if TYPE_CHECKING:
     from penstock.core.avro_types import Json
@@ -36,7 +36,7 @@ def one_form(declared: Json, namespace: str = "") -> Json:
 
 def normal_text(declared: Json) -> str:
     """Print the form of a valid schema: without white space, attributes in one order."""
-    return json.dumps(_ordered(one_form(declared)), separators=(",", ":"), ensure_ascii=False)
+    return print_json(_ordered(one_form(declared)))
 
 
 def full_name(name: str, namespace: str) -> str:

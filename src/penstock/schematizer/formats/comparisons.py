@@ -11,6 +11,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, TypeVar
 
+from penstock.schematizer.storage.words import clean
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
@@ -33,7 +35,8 @@ def compare_once(
         if found is not None:
             _REMEMBERED.move_to_end(key)
             return found[2]
-    problems = compare(reader, writer)
+    # A schema may name, by an escape, what no answer can: half a surrogate pair.
+    problems = tuple(clean(problem) for problem in compare(reader, writer))
     with _LOCK:
         _REMEMBERED[key] = (reader, writer, problems)
         while len(_REMEMBERED) > _REMEMBERED_MAX:

@@ -18,6 +18,7 @@ from penstock.schematizer.formats.avro_place import find_place
 from penstock.schematizer.formats.json_schemas import JsonSchema, parse_json_schema
 from penstock.schematizer.formats.protobuf_schemas import ProtobufSchema, compile_schema, compiled_schema, protobuf_text
 from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.storage.words import is_clean, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +79,9 @@ def parse_text(kind: SchemaType, text: str, dependencies: tuple[Dependency, ...]
         if len(text) > _TEXT_CHARACTERS_MAX:
             message = f"it is longer than {_TEXT_CHARACTERS_MAX} characters"
             raise ValueError(message)  # noqa: TRY301 - one way out for all that is wrong with a text
+        if not is_clean(text):
+            message = "it has half of a surrogate pair, or NUL, which no text in UTF-8 is kept with"
+            raise ValueError(message)  # noqa: TRY301 - as above
         match kind:
             case SchemaType.AVRO:
                 return _parse_avro(text, dependencies)
@@ -157,8 +161,7 @@ def _is_avro(document: object, check: Callable[[str], AvroSchema]) -> bool:
 
 def _parse_json(text: str, dependencies: tuple[Dependency, ...]) -> ParsedText:
     form = parse_json_schema(text, {each.name: each.text for each in dependencies})
-    normal = json.dumps(form.declared, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return ParsedText(digest(form.declared), form, normal)
+    return ParsedText(digest(form.declared), form, print_json(form.declared, sort_keys=True))
 
 
 def _parse_protobuf(text: str, dependencies: tuple[Dependency, ...], compiled: bytes) -> ParsedText:

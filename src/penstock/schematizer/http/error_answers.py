@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionError
 from penstock.core.errors import UnavailableError
 from penstock.schematizer.confluent_paths import MEDIA_TYPE
 from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.storage.words import clean
 
 if TYPE_CHECKING:
     from fastapi.responses import Response
@@ -42,8 +43,9 @@ def error_answer(refused: RefusedError, scope: Scope) -> Response:
         {
             "error_code": refused.code.number,
             "code": refused.code.word,
-            "message": refused.message,
-            "hint": refused.hint,
+            # It may repeat what a client sent, which need not be what UTF-8 has.
+            "message": clean(refused.message),
+            "hint": clean(refused.hint),
         },
         status_code=refused.code.status,
         media_type=None if scope["path"].startswith(_OWN_FACE) else MEDIA_TYPE,

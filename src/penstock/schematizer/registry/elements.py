@@ -153,7 +153,7 @@ def avro_elements(text: str, *, is_key: bool) -> list[SchemaElement]:
     return [
         SchemaElement(
             column.name,
-            column.declaration,
+            clean(column.declaration),
             clean(column.comment),
             column.name in table.key,
             default="computed by the source" if column.default_is_expression else column.default,
@@ -176,7 +176,7 @@ def _fields(declared: object, path: str, *, is_key: bool) -> Iterator[SchemaElem
                 own = _join(path, clean(str(field.get("penstock.name", field["name"]))))
                 doc = clean(str(field.get("doc") or ""))
                 default = json.dumps(field["default"], ensure_ascii=False) if "default" in field else None
-                yield SchemaElement(own, _type_text(field["type"]), doc, is_key, default=default)
+                yield SchemaElement(own, clean(_type_text(field["type"])), doc, is_key, default=default)
                 yield from _fields(field["type"], own, is_key=is_key)
         else:
             for inner in ("type", "items", "values"):

@@ -135,7 +135,7 @@ def _told(head: Head, rows: Iterable[Row], counts: list[int]) -> Iterator[bytes]
 
 
 def _line(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
 def _lines(file: Path) -> Iterator[bytes]:

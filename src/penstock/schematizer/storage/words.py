@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 
@@ -13,6 +14,12 @@ def clean(text: str) -> str:
 def is_clean(text: str) -> bool:
     """Tell whether every database keeps `text` as it is."""
     return _storable(text) == text
+
+
+def print_json(value: object, *, sort_keys: bool = False) -> str:
+    """Print JSON without white space and in Unicode, or with escapes where a text in it has what UTF-8 has not."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=sort_keys)
+    return text if is_clean(text) else json.dumps(value, separators=(",", ":"), sort_keys=sort_keys)
 
 
 def normalise(text: str) -> str:

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from penstock.schematizer.http.error_answers import PAGES
 from penstock.schematizer.security.rights import user_of
+from penstock.schematizer.storage.words import clean
 from penstock.schematizer.web.links import fragment, link
 from penstock.schematizer.web.reasons import plain_reasons
 
@@ -65,7 +66,8 @@ def _render(scope: Scope, template: str, status: int, values: Mapping[str, objec
             **({"searched": ""} | dict(values)),
         )
     )
-    return HTMLResponse(body, status_code=status, headers=_HEADERS)
+    # What a schema says by an escape may be what UTF-8 has not.
+    return HTMLResponse(clean(body), status_code=status, headers=_HEADERS)
 
 
 @lru_cache(1)
