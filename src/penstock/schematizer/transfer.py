@@ -54,9 +54,11 @@ def transfer(source: RemoteRegistry, target: RemoteRegistry) -> Transferred:
         listed = "\n".join(f"  {each}" for each in done.problems[:_TOLD_MAX])
         more = f"\n  and {len(done.problems) - _TOLD_MAX} more" if len(done.problems) > _TOLD_MAX else ""
         message = f"{len(done.problems)} differences between the two registries:\n{listed}{more}"
-        raise PenstockError(
-            message, "delete these ids or subjects in the registry that is written to, then run the same command again"
+        hint = (
+            "write into an empty registry; where only versions differ, delete these subjects for ever in the one that "
+            "is written to, then run the same command again"
         )
+        raise PenstockError(message, hint)
     return done
 
 

@@ -66,3 +66,24 @@ def test_a_schema_that_is_deleted_while_it_is_read_is_not_kept(database: Databas
 
     assert [json.loads(bytes(answer.body))["schema"] for answer in answers] == [USER["schema"]] * 2
     assert cache.get(1) == bytes(answers[1].body)
+
+
+def test_an_id_that_was_deleted_for_ever_is_never_another_schemas(tmp_path: Path) -> None:
+    url, other = f"sqlite:///{tmp_path}/shared.db", {"schema": '"string"', "id": 1, "version": 1}
+    with served(url) as one, served(url) as two:
+        one.post("/subjects/u/versions", json=USER).raise_for_status()
+        remembered = two.get("/schemas/ids/1").json()
+        for permanently in ("false", "true"):
+            one.delete("/subjects/u", params={"permanent": permanently}).raise_for_status()
+        one.put("/mode", json={"mode": "IMPORT"}).raise_for_status()
+
+        refused = one.post("/subjects/v/versions", json=other)
+        back = one.post("/subjects/v/versions", json={**USER, "id": 1, "version": 1})
+
+        assert (refused.status_code, refused.json()["error_code"]) == (422, 42205)
+        assert "deleted for ever" in refused.json()["message"]
+        assert back.status_code == 200
+        assert one.get("/schemas/ids/1").json() == two.get("/schemas/ids/1").json() == remembered
+        for permanently in ("false", "true"):
+            one.delete("/subjects/v", params={"permanent": permanently}).raise_for_status()
+        assert one.post("/subjects/w/versions", json=other).status_code == 422

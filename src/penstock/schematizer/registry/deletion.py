@@ -14,7 +14,15 @@ from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.registry.references import users_of
 from penstock.schematizer.registry.subjects import open_subject, subject_versions, version_of
 from penstock.schematizer.storage.association_models import Association
-from penstock.schematizer.storage.models import Schema, Status, Subject, SubjectVersion, TableRegistration, Topic
+from penstock.schematizer.storage.models import (
+    DeletedSchema,
+    Schema,
+    Status,
+    Subject,
+    SubjectVersion,
+    TableRegistration,
+    Topic,
+)
 from penstock.schematizer.storage.usage_models import ClientUse, MetaAttribute
 
 if TYPE_CHECKING:
@@ -101,7 +109,7 @@ def _delete(session: Session, versions: Sequence[SubjectVersion], *, permanent: 
 
 
 def _forget_unused(session: Session, schema: Schema) -> None:
-    """Delete a schema that nothing has any more; its id is not given again.
+    """Delete a schema that nothing has any more; its id is not given to another one.
 
     Of several who take its last uses away at once, the last one sees that it was the last.
     """
@@ -115,5 +123,7 @@ def _forget_unused(session: Session, schema: Schema) -> None:
         select(func.count()).where(MetaAttribute.schema_id == schema.id),
     )
     if not any(session.scalar(use) for use in uses):
+        if session.scalar(select(DeletedSchema.id).where(DeletedSchema.schema_id == schema.id)) is None:
+            session.add(DeletedSchema(schema_id=schema.id, fingerprint=schema.fingerprint))
         session.delete(schema)
         session.flush()

@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from sqlalchemy import select
+
 from penstock.schematizer.contexts import parse_subject
 from penstock.schematizer.formats.schema_types import SchemaType
 from penstock.schematizer.refusals import Code, RefusedError
@@ -27,7 +29,7 @@ from penstock.schematizer.registry.subjects import (
     subject_versions,
 )
 from penstock.schematizer.storage.database import now_ms
-from penstock.schematizer.storage.models import Schema, Status, SubjectVersion
+from penstock.schematizer.storage.models import DeletedSchema, Schema, Status, SubjectVersion
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -134,6 +136,12 @@ def _check_id(session: Session, schema_id: int, schema: ParsedSchema) -> None:
     if there is not None and there.fingerprint not in schema.fingerprints:
         message = f"the id {schema_id} is another schema's"
         raise RefusedError(Code.NOT_PERMITTED, message, "import into an empty registry")
+    # In this order: whoever deletes a schema writes its id down in the same transaction.
+    deleted = session.scalar(select(DeletedSchema.fingerprint).where(DeletedSchema.schema_id == schema_id))
+    if there is None and deleted is not None and deleted not in schema.fingerprints:
+        message = f"the id {schema_id} was another schema's, which was deleted for ever"
+        hint = "import into an empty registry: whoever knows the id would read data by the wrong schema"
+        raise RefusedError(Code.NOT_PERMITTED, message, hint)
 
 
 def _follow_id(session: Session) -> None:

@@ -154,6 +154,17 @@ class Schema(Model):
         return self.metadata_json is not None or self.rule_set_json is not None
 
 
+class DeletedSchema(Model):
+    """A schema that was deleted for ever. Its id stays its own: data, clients and other processes may know it."""
+
+    __tablename__ = "deleted_schemas"
+    __table_args__ = (UniqueConstraint("schema_id"), {"sqlite_autoincrement": True})
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    schema_id: Mapped[int] = mapped_column(BigInteger)
+    fingerprint: Mapped[str] = mapped_column(Name)
+
+
 class SchemaReference(Model):
     """A use that a schema makes of a version of a subject, under a name that its text knows."""
 
