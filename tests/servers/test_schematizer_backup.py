@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import hashlib
 import json
 import sqlite3
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.servers.fresh_databases import state_database
 from tests.servers.test_schematizer_databases import at_first_revision
 from tests.servers.test_schematizer_databases import fill as fill_first_release
@@ -192,3 +194,41 @@ def test_half_a_character_that_an_older_release_kept_does_not_stop_a_backup(tmp_
 
     with contextlib.closing(sqlite3.connect(tmp_path / "second.db")) as connection:
         assert json.loads(connection.execute("SELECT metadata_json FROM schemas").fetchone()[0]) == json.loads(kept)
+
+
+def test_other_tables_of_the_database_are_neither_in_a_backup_nor_touched_by_a_restore(tmp_path: Path) -> None:
+    shared, other = (f"sqlite:///{tmp_path}/{name}.db" for name in ("shared", "other"))
+    with served(shared) as client:
+        register(client, "plain", ORDERS)
+    with contextlib.closing(sqlite3.connect(tmp_path / "shared.db")) as connection:
+        connection.execute("CREATE TABLE mine (id INTEGER, at TIMESTAMP)")
+        connection.execute("INSERT INTO mine VALUES (1, '2026-01-01')")
+        connection.commit()
+
+    counts = backup(shared, tmp_path / "shared.backup")
+    elsewhere = restore(other, tmp_path / "shared.backup")
+    replaced = restore(shared, tmp_path / "shared.backup", replace=True)
+
+    assert counts == elsewhere == replaced
+    with contextlib.closing(sqlite3.connect(tmp_path / "shared.db")) as connection:
+        assert connection.execute("SELECT * FROM mine").fetchall() == [(1, "2026-01-01")]
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert counts.keys() == tables - {"mine", "alembic_version", "sqlite_sequence"}
+
+
+def test_tables_that_an_older_release_took_from_others_are_left_out(written: Path, tmp_path: Path) -> None:
+    head, *rows = gzip.decompress(written.read_bytes()).splitlines(keepends=True)[:-1]
+    told = json.loads(head)
+    told["tables"].append({"name": "spatial_ref_sys", "columns": [["srid", "integer"]], "next_id": 2})
+    lines = [json.dumps(told).encode() + b"\n", *rows, json.dumps([len(told["tables"]) - 1, [1]]).encode() + b"\n"]
+    counts = [sum(json.loads(line)[0] == number for line in lines[1:]) for number in range(len(told["tables"]))]
+    digest = hashlib.sha256(b"".join(lines)).hexdigest()
+    end = json.dumps({"rows": counts, "sha256": digest}, separators=(",", ":")).encode() + b"\n"
+    (tmp_path / "older.backup").write_bytes(gzip.compress(b"".join(lines) + end))
+
+    with capture_logs() as logs:
+        restored = restore(f"sqlite:///{tmp_path}/new.db", tmp_path / "older.backup")
+
+    assert "spatial_ref_sys" not in restored
+    assert restored["schemas"] > 0
+    assert [entry["tables"] for entry in logs] == [["spatial_ref_sys"]]

@@ -1,7 +1,8 @@
 """Backup and restore of a registry, from any kind of database to any other.
 
-Tables and columns are found in the database itself, so whatever a release keeps
-is in its backups, and an older database is backed up as it is.
+Tables and columns are found in the database itself, so an older database is
+backed up as it is. Which tables are a registry's, the models say: others may be
+in the same database, and are left alone.
 """
 
 from __future__ import annotations
@@ -10,26 +11,33 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+import structlog
 from pydantic import JsonValue, TypeAdapter
 from sqlalchemy.exc import DBAPIError
 
 from penstock.core.errors import UnavailableError, UsageError
 from penstock.schematizer.storage import id_counters
+from penstock.schematizer.storage.association_models import Association
 from penstock.schematizer.storage.backup_file import Head, TableHead, read_backup, write_backup
 from penstock.schematizer.storage.database import newest_revision, now_ms, open_engine
 from penstock.schematizer.storage.execution_options import FOR_WRITING
 from penstock.schematizer.storage.models import Model
 from penstock.schematizer.storage.upgrade import current_revision, known_revisions, upgrade
+from penstock.schematizer.storage.usage_models import Refresh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from sqlalchemy import Connection, Engine
 
     from penstock.schematizer.storage.backup_file import Backup, Row
 
+_log = structlog.get_logger()
 _VERSION_TABLE = "alembic_version"
+# Every table that a release has had: none was ever dropped. All models have the same metadata, once they are imported.
+_OWN = frozenset({*Association.metadata.tables, *Refresh.metadata.tables})
 _BATCH_ROWS = 500
 _BATCH_CHARACTERS = 1 << 22
 _KINDS: dict[type, str] = {int: "integer", float: "number", str: "text", bool: "boolean", bytes: "bytes"}
@@ -86,7 +94,11 @@ def restore(database_url: str, file: Path, *, replace: bool = False) -> dict[str
         raise _unavailable(engine, error) from error
     finally:
         engine.dispose()
-    return {table.name: count for table, count in zip(found.head.tables, found.rows, strict=True)}
+    counts = {table.name: count for table, count in zip(found.head.tables, found.rows, strict=True)}
+    foreign = sorted(counts.keys() - _OWN)
+    if foreign:
+        _log.warning("tables are not restored", tables=foreign, reason="they are no registry's")
+    return {name: count for name, count in counts.items() if name in _OWN}
 
 
 def _snapshot(engine: Engine) -> Connection:
@@ -109,10 +121,14 @@ def _checked_revision(connection: Connection) -> str:
 
 
 def _tables(connection: Connection) -> list[sa.Table]:
-    """Return the database's tables, those before which others refer to."""
+    """Return the registry's tables, as they are in the database, those before which others refer to."""
+    return [table for table in _reflect(connection, _OWN).sorted_tables if table.name in _OWN]
+
+
+def _reflect(connection: Connection, names: AbstractSet[str]) -> sa.MetaData:
     found = sa.MetaData()
-    found.reflect(connection)
-    return [table for table in found.sorted_tables if table.name != _VERSION_TABLE]
+    found.reflect(connection, only=lambda name, _: name in names)
+    return found
 
 
 def _head(connection: Connection, table: sa.Table) -> TableHead:
@@ -151,10 +167,12 @@ def _prepare(engine: Engine, revision: str, *, replace: bool) -> None:
     with engine.connect() as connection:
         tables = _tables(connection)
         present = current_revision(connection)
+        has_others = bool(set(sa.inspect(connection).get_table_names()) - {_VERSION_TABLE})
         filled = [table.name for table in tables if connection.execute(sa.select(table).limit(1)).first() is not None]
-    if tables and present is None:
+    if has_others and present is None:
         message = f"{engine.url!r} has tables that are not a registry's"
-        raise UsageError(message, "restore into an empty database")
+        hint = "restore into an empty database; to have both in one, begin a registry there: penstock schematizer serve"
+        raise UsageError(message, hint)
     if filled and not replace:
         message = f"the registry in {engine.url!r} is not empty"
         raise UsageError(message, "restore into an empty database, or say --replace to throw away what is there")
@@ -163,16 +181,14 @@ def _prepare(engine: Engine, revision: str, *, replace: bool) -> None:
         raise UsageError(message, "restore it into an empty database")
     if present not in {None, revision}:
         with engine.connect().execution_options(**{FOR_WRITING: True}) as connection, connection.begin():
-            everything = sa.MetaData()
-            everything.reflect(connection)
-            everything.drop_all(connection)
+            _reflect(connection, _OWN | {_VERSION_TABLE}).drop_all(connection)
     upgrade(engine, revision)
 
 
 def _fill(engine: Engine, found: Backup) -> None:
     with engine.connect().execution_options(**{FOR_WRITING: True}) as connection, connection.begin():
         tables = {table.name: table for table in _tables(connection)}
-        missing = [head.name for head in found.head.tables if head.name not in tables]
+        missing = [head.name for head in found.head.tables if head.name in _OWN and head.name not in tables]
         if missing:
             message = f"the backup has tables that its release did not have: {', '.join(missing)}"
             raise UsageError(message, "restore it with the release that wrote it")
@@ -185,6 +201,8 @@ def _fill(engine: Engine, found: Backup) -> None:
             _empty(connection, table)
         for number, values in _batches(found):
             head = found.head.tables[number]
+            if head.name not in _OWN:
+                continue
             connection.execute(_typed(head).insert(), [_read(head, each) for each in values])
         if not id_counters.is_set_by_ddl(connection):
             _set_counters(connection, found, tables)
@@ -200,7 +218,7 @@ def _empty(connection: Connection, table: sa.Table) -> None:
 
 def _set_counters(connection: Connection, found: Backup, tables: Mapping[str, sa.Table]) -> None:
     for head in found.head.tables:
-        if head.next_id is not None:
+        if head.next_id is not None and head.name in _OWN:
             id_counters.set_next_id(connection, tables[head.name], head.next_id)
 
 
