@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx
 import pytest
@@ -129,3 +129,73 @@ def test_what_is_there_under_an_id_stays_and_is_told(registry: httpx.Client, tar
     assert "one version 1" in caught.value.message
     assert target.get("/subjects/two/versions/1").json()["id"] == 2
     assert "Other" in target.get("/schemas/ids/1").json()["schema"]
+
+
+def proto(comment: str) -> dict[str, str]:
+    return {
+        "schema": f'syntax = "proto3";\nmessage M {{\n  // {comment}\n  string a = 1;\n}}\n',
+        "schemaType": "PROTOBUF",
+    }
+
+
+def json_object(*names: str) -> dict[str, str]:
+    properties = {name: {"type": "string"} for name in names}
+    return {"schema": json.dumps({"type": "object", "properties": properties}), "schemaType": "JSON"}
+
+
+# What another registry tells apart, and this one does not: a comment, an order, a context.
+TWINS = {
+    ("p", 1): {**proto("one"), "id": 5},
+    ("p", 2): {**proto("two"), "id": 6},
+    ("j", 1): {**json_object("a", "b"), "id": 7},
+    ("j", 2): {**json_object("b", "a"), "id": 9},
+    (":.lab:p", 1): {**proto("one"), "id": 8},
+    ("tagged", 1): {"schema": '"int"', "metadata": {"tags": {}}, "id": 10},
+    ("tagged", 2): {"schema": '{"type": "int"}', "metadata": {"tags": {}}, "id": 11},
+}
+
+
+def confluent(request: httpx.Request) -> httpx.Response:
+    """Answer as a registry that has TWINS, and nothing else."""
+    parts = [unquote(part) for part in request.url.raw_path.decode().partition("?")[0].split("/")[1:]]
+    match parts:
+        case ["subjects"]:
+            return httpx.Response(200, json=list(dict.fromkeys(subject for subject, _ in TWINS)))
+        case ["subjects", subject, "versions"]:
+            return httpx.Response(200, json=[version for each, version in TWINS if each == subject])
+        case ["subjects", subject, "versions", version]:
+            return httpx.Response(200, json=TWINS[subject, int(version)])
+        case ["schemas", "ids", schema_id]:
+            return httpx.Response(200, json=next(each for each in TWINS.values() if each["id"] == int(schema_id)))
+        case _:
+            return httpx.Response(404, json={"error_code": 40408})
+
+
+def test_versions_that_differ_in_what_does_not_count_here_keep_their_ids(target: httpx.Client) -> None:
+    with httpx.Client(base_url="http://other", transport=httpx.MockTransport(confluent)) as source:
+        first = transfer(RemoteRegistry(source), RemoteRegistry(target))
+        again = transfer(RemoteRegistry(source), RemoteRegistry(target))
+
+    assert (first.written, first.verified, again.there) == (7, 7, 7)
+    for (subject, version), kept in TWINS.items():
+        path = f"/subjects/{quote(subject, safe='')}"
+        body = {name: value for name, value in kept.items() if name != "id"}
+        assert target.get(f"{path}/versions/{version}").json()["schema"] == kept["schema"]
+        assert target.get(f"/schemas/ids/{kept['id']}").json()["schema"] == kept["schema"]
+        assert target.post(path, json=body).raise_for_status().json()["id"] == kept["id"], "looked up by its text"
+        assert target.post(f"{path}/versions", json=body).raise_for_status().json()["id"] == kept["id"]
+    assert target.post("/subjects/p", json=proto("three")).json()["id"] == 5, "one that is not there word by word"
+
+
+def test_a_twin_that_was_deleted_comes_back_by_its_id_alone(target: httpx.Client) -> None:
+    with httpx.Client(base_url="http://other", transport=httpx.MockTransport(confluent)) as source:
+        transfer(RemoteRegistry(source), RemoteRegistry(target))
+        for permanently in ("false", "true"):
+            target.delete("/subjects/j/versions/2", params={"permanent": permanently}).raise_for_status()
+        target.put("/mode/k", json={"mode": "IMPORT"})
+
+        refused = target.post("/subjects/k/versions", json={**proto("one"), "id": 9})
+        again = transfer(RemoteRegistry(source), RemoteRegistry(target))
+
+    assert "deleted for ever" in refused.json()["message"]
+    assert (again.written, again.there, again.verified) == (1, 6, 7)

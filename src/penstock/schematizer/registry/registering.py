@@ -51,7 +51,9 @@ def find_declared(session: Session, name: str, declared: Declared, *, deleted: b
     if not deleted:
         return None
     versions = subject_versions(session, name, deleted=True)
-    return next((each for each in reversed(versions) if each.schema.fingerprint in schema.fingerprints), None)
+    return next(
+        (each for each in reversed(versions) if schema.is_kept_as(each.schema_id, each.schema.fingerprint)), None
+    )
 
 
 def foresee(session: Session, name: str, declared: Declared) -> SubjectVersion | None:
@@ -95,18 +97,20 @@ def import_declared(
         raise RefusedError(Code.NOT_PERMITTED, message, "import into another subject")
     _check_id(session, schema_id, schema)
     stored = keep_schema(session, schema, schema_id)
-    if stored.id != schema_id:
-        message = f"the schema is here already, as {stored.id}"
-        raise RefusedError(Code.NOT_PERMITTED, message, "import into an empty registry, or use the id that it has here")
     _follow_id(session)
-    if number is None:
-        return find_version(session, subject, schema) or add_version(session, subject, stored)
-    for each in subject_versions(session, name, deleted=True) if enabled_versions(session, subject) else ():
-        if each.version == number and each.schema_id == schema_id and each.status == Status.ENABLED:
+    versions = subject_versions(session, name, deleted=True) if enabled_versions(session, subject) else ()
+    for each in versions:
+        is_live, is_this = each.status == Status.ENABLED, each.schema_id == schema_id
+        if is_live and is_this and number in {None, each.version}:
             return each
-        if each.version == number or (each.schema_id == schema_id and each.status == Status.ENABLED):
+        if each.version == number or (is_live and is_this):
             message = f"subject {name!r} has schema {each.schema_id} as version {each.version}"
             raise RefusedError(Code.NOT_PERMITTED, message, "import it as it is there, or delete that version")
+        if is_live and each.schema.text == schema.text and schema.is_kept_as(each.schema_id, each.schema.fingerprint):
+            message = f"subject {name!r} has the schema already, as {each.schema_id}"
+            raise RefusedError(Code.NOT_PERMITTED, message, "use the id that it has here, or import another subject")
+    if number is None:
+        return add_version(session, subject, stored)
     return _put_version(session, subject_id=subject.id, number=number, stored=stored)
 
 
@@ -133,12 +137,12 @@ def _with_older_additions(session: Session, name: str, declared: Declared) -> Pa
 
 def _check_id(session: Session, schema_id: int, schema: ParsedSchema) -> None:
     there = session.get(Schema, schema_id)
-    if there is not None and there.fingerprint not in schema.fingerprints:
+    if there is not None and not schema.is_kept_as(schema_id, there.fingerprint):
         message = f"the id {schema_id} is another schema's"
         raise RefusedError(Code.NOT_PERMITTED, message, "import into an empty registry")
     # In this order: whoever deletes a schema writes its id down in the same transaction.
     deleted = session.scalar(select(DeletedSchema.fingerprint).where(DeletedSchema.schema_id == schema_id))
-    if there is None and deleted is not None and deleted not in schema.fingerprints:
+    if there is None and deleted is not None and not schema.is_kept_as(schema_id, deleted):
         message = f"the id {schema_id} was another schema's, which was deleted for ever"
         hint = "import into an empty registry: whoever knows the id would read data by the wrong schema"
         raise RefusedError(Code.NOT_PERMITTED, message, hint)

@@ -87,6 +87,12 @@ class ParsedSchema:
         """Return all that its text may be known by here."""
         return (*([self.older_fingerprint] if self.older_fingerprint else []), self.text_fingerprint)
 
+    def is_kept_as(self, schema_id: int, fingerprint: str) -> bool:
+        """Tell whether this is the schema that is, or was, kept by this id and fingerprint."""
+        return fingerprint in self.fingerprints or fingerprint in {
+            second_fingerprint(each, schema_id) for each in self.fingerprints
+        }
+
     def _with_additions(self, fingerprint: str) -> str:
         if not self.additions:
             return fingerprint
@@ -141,6 +147,11 @@ def require_strict(schema: ParsedSchema) -> None:
         raise RefusedError(Code.INVALID_SCHEMA, message, "correct the schema and try again")
 
 
+def second_fingerprint(fingerprint: str, schema_id: int) -> str:
+    """Return the fingerprint of a schema that was imported by another id than it has here already."""
+    return digest([fingerprint, schema_id])
+
+
 def find_schema(session: Session, schema: ParsedSchema) -> Schema | None:
     """Return the stored schema, None if there is none yet."""
     query = select(Schema).where(Schema.fingerprint.in_(schema.fingerprints))
@@ -149,15 +160,24 @@ def find_schema(session: Session, schema: ParsedSchema) -> Schema | None:
 
 
 def keep_schema(session: Session, schema: ParsedSchema, schema_id: int | None = None) -> Schema:
-    """Return the stored schema, storing it first if need be, as `schema_id` where that is wanted."""
-    stored = find_schema(session, schema)
+    """Return the stored schema, storing it first if need be.
+
+    `schema_id` is the id that an import wants, which no other schema has. If the
+    schema is here by another one, it is kept once more, with the text that it
+    comes with: data and clients know it by both.
+    """
+    stored, fingerprint = find_schema(session, schema), schema.fingerprint
+    if schema_id is not None and stored is not None and stored.id != schema_id:
+        fingerprint = second_fingerprint(fingerprint, schema_id)
+    if schema_id is not None:
+        stored = session.get(Schema, schema_id)
     if stored is None:
         if schema_id is None:
             # What is imported is as it was elsewhere.
             require_strict(schema)
         stored = Schema(
             id=schema_id,
-            fingerprint=schema.fingerprint,
+            fingerprint=fingerprint,
             text=schema.text,
             created_at_ms=now_ms(),
             type=schema.kind,

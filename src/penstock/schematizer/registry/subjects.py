@@ -13,7 +13,7 @@ from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.registry.groups import group_of, group_value
 from penstock.schematizer.registry.levels import Level, level_problems
 from penstock.schematizer.registry.references import form_of
-from penstock.schematizer.registry.schemas import find_schema, keep_schema
+from penstock.schematizer.registry.schemas import keep_schema
 from penstock.schematizer.storage.database import now_ms
 from penstock.schematizer.storage.models import (
     READABLE,
@@ -79,16 +79,22 @@ def add_version(session: Session, subject: Subject, schema: Schema) -> SubjectVe
 
 
 def find_version(session: Session, subject: Subject, schema: ParsedSchema) -> SubjectVersion | None:
-    """Return the version of `subject` that has this schema, None if there is none."""
-    stored = find_schema(session, schema)
-    if stored is None:
-        return None
-    query = select(SubjectVersion).where(
-        SubjectVersion.subject_id == subject.id,
-        SubjectVersion.schema_id == stored.id,
-        SubjectVersion.status != Status.DELETED,
+    """Return the version of `subject` that has this schema, None if there is none.
+
+    Of several, which were imported by ids of their own, it is the one with the same text, or else the first.
+    """
+    query = (
+        select(SubjectVersion)
+        .join(Schema, Schema.id == SubjectVersion.schema_id)
+        .where(
+            SubjectVersion.subject_id == subject.id,
+            SubjectVersion.status != Status.DELETED,
+            Schema.text_fingerprint.in_(schema.text_fingerprints),
+        )
+        .order_by(SubjectVersion.version)
     )
-    return session.scalars(query).one_or_none()
+    found = [each for each in session.scalars(query) if schema.is_kept_as(each.schema_id, each.schema.fingerprint)]
+    return next((each for each in found if each.schema.text == schema.text), found[0] if found else None)
 
 
 def find_latest_text(session: Session, subject: Subject, schema: ParsedSchema) -> SubjectVersion | None:
