@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import DataError
+from sqlalchemy.exc import DataError, IntegrityError
 
 from penstock.release import RELEASE
 from penstock.schematizer.api.answers import ErrorAnswer
@@ -187,6 +187,12 @@ def _explain_value(_: Exception) -> RefusedError:
     )
 
 
+def _explain_constraint(error: Exception) -> RefusedError:
+    cause = error.orig if isinstance(error, IntegrityError) else error
+    message = f"what the registry has already does not allow this change: {cause}"
+    return RefusedError(Code.CHANGED_MEANWHILE, message, "this is a defect of the registry: please report it")
+
+
 # A number stands for the errors of that status that the framework raises by itself.
 _EXPLANATIONS: dict[int | type[Exception], Callable[[Exception], RefusedError]] = {
     RefusedError: _explain_refusal,
@@ -196,5 +202,6 @@ _EXPLANATIONS: dict[int | type[Exception], Callable[[Exception], RefusedError]] 
     RequestValidationError: _explain_request,
     RecursionError: _explain_depth,
     DataError: _explain_value,
+    IntegrityError: _explain_constraint,
     **dict.fromkeys(DATABASE_AWAY, explain_database),
 }

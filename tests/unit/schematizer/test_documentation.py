@@ -318,6 +318,22 @@ def test_notes_are_written_on_schemas_and_elements_and_changed(client: httpx.Cli
     assert items(client, "/v1/search", q="look out", kind="note") == []
 
 
+def test_notes_go_with_the_schema_that_they_are_on(client: httpx.Client) -> None:
+    unique = RECORD | {"name": "Noted"}
+    schema_id = post(client, "/subjects/remarked/versions", unique).json()["id"]
+    note = client.post("/v1/notes", json={"schema_id": schema_id, "text": "peculiar"}).json()
+    client.delete("/subjects/remarked").raise_for_status()
+    assert client.get(f"/v1/notes/{note['id']}").status_code == 200
+
+    gone = client.delete("/subjects/remarked", params={"permanent": "true"})
+
+    assert (gone.status_code, gone.json()) == (200, [1])
+    assert client.get(f"/v1/notes/{note['id']}").status_code == 404
+    assert client.get(f"/schemas/ids/{schema_id}").status_code == 404
+    assert items(client, "/v1/search", q="peculiar") == []
+    assert [each["after"] for each in items(client, "/v1/history", note_id=note["id"])] == ["peculiar"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "code"),
     [

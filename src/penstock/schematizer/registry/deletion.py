@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.registry.references import users_of
@@ -16,11 +16,14 @@ from penstock.schematizer.registry.subjects import open_subject, subject_version
 from penstock.schematizer.storage.association_models import Association
 from penstock.schematizer.storage.models import (
     DeletedSchema,
+    Note,
     Schema,
+    SearchEntry,
     Status,
     Subject,
     SubjectVersion,
     TableRegistration,
+    Thing,
     Topic,
 )
 from penstock.schematizer.storage.usage_models import ClientUse, MetaAttribute
@@ -125,5 +128,14 @@ def _forget_unused(session: Session, schema: Schema) -> None:
     if not any(session.scalar(use) for use in uses):
         if session.scalar(select(DeletedSchema.id).where(DeletedSchema.schema_id == schema.id)) is None:
             session.add(DeletedSchema(schema_id=schema.id, fingerprint=schema.fingerprint))
+        _delete_notes(session, schema)
         session.delete(schema)
         session.flush()
+
+
+def _delete_notes(session: Session, schema: Schema) -> None:
+    """Delete what was remarked on a schema; the history keeps who said it."""
+    noted = select(Note.id).where(Note.schema_id == schema.id)
+    entries = delete(SearchEntry).where(SearchEntry.kind == Thing.NOTE, SearchEntry.entity_id.in_(noted))
+    session.execute(entries.execution_options(synchronize_session=False))
+    session.execute(delete(Note).where(Note.schema_id == schema.id).execution_options(synchronize_session=False))

@@ -62,7 +62,8 @@ class Database:
         `work` may run several times: whoever loses a race for a unique name is
         rolled back, and finds the winner's row when it runs again; so is whom the
         database chose to end a deadlock. Raises UnavailableError when it loses
-        every time.
+        every time, and IntegrityError when a constraint refuses it every time:
+        then nobody else was first.
         """
         lost: DBAPIError | StaleDataError
         for _ in range(_WRITE_ATTEMPTS):
@@ -78,6 +79,8 @@ class Database:
                 if not _is_deadlock(error):
                     raise
                 lost = error
+        if isinstance(lost, IntegrityError):
+            raise lost
         cause = lost.orig if isinstance(lost, DBAPIError) else lost
         message = f"other writers were first {_WRITE_ATTEMPTS} times: {cause}"
         raise UnavailableError(message, "try again") from lost
