@@ -217,3 +217,25 @@ def test_a_column_type_that_changes_is_told_by_every_version(client: httpx.Clien
     assert {(each["version"], each["kind"], each["field"]) for each in problems} == {
         (version, kind, "before.note") for version in (1, 2) for kind in ("backward", "forward")
     }
+
+
+def in_group(schema: str, major: str) -> dict[str, object]:
+    return {"schema": json.dumps(schema), "metadata": {"properties": {"major": major}}}
+
+
+def test_a_check_compares_with_the_group_that_a_registration_would_be_in(client: httpx.Client) -> None:
+    client.put("/config", json={"compatibilityGroup": "major"}).raise_for_status()
+    client.post("/subjects/inherits/versions", json=in_group("int", "1")).raise_for_status()
+    client.post("/subjects/changes/versions", json={"schema": '"int"'}).raise_for_status()
+    client.post("/subjects/changes/versions", json=in_group("string", "2")).raise_for_status()
+
+    for subject, schema, is_compatible in (("inherits", '"string"', False), ("changes", '"bytes"', True)):
+        tried = client.post(f"/compatibility/subjects/{subject}/versions", json={"schema": schema}).json()
+        tried_on_one = client.post(f"/compatibility/subjects/{subject}/versions/latest", json={"schema": schema}).json()
+        registered = client.post(f"/subjects/{subject}/versions", json={"schema": schema})
+
+        assert tried["is_compatible"] is tried_on_one["is_compatible"] is is_compatible, subject
+        assert registered.status_code == (200 if is_compatible else 409), subject
+
+    of_another_group = client.post("/compatibility/subjects/changes/versions/1", json=in_group("string", "2"))
+    assert of_another_group.json() == {"is_compatible": True}

@@ -29,12 +29,19 @@ from penstock.schematizer.registry.known_answers import Ground, Known
 from penstock.schematizer.registry.levels import pair_problems
 from penstock.schematizer.registry.modes import check_changeable
 from penstock.schematizer.registry.references import form_of, users_of
-from penstock.schematizer.registry.registering import find_declared, foresee, import_declared, register_declared
+from penstock.schematizer.registry.registering import (
+    find_declared,
+    foresee,
+    import_declared,
+    register_declared,
+    with_older_additions,
+)
 from penstock.schematizer.registry.schema_cache import SchemaCache
-from penstock.schematizer.registry.schemas import Declared, parse_declared, require_strict
+from penstock.schematizer.registry.schemas import Declared, require_strict
 from penstock.schematizer.registry.subjects import (
     find_subject,
     level_of,
+    of_group,
     reading_of,
     subject_versions,
     version_of,
@@ -244,7 +251,7 @@ def post_compatibility_with_all(
     declared = body.parse()
 
     def find(session: Session) -> tuple[str, ...]:
-        parsed = parse_declared(session, subject, declared)
+        parsed = with_older_additions(session, subject, declared)
         require_strict(parsed)
         known = find_subject(session, subject)
         if known is None:
@@ -260,15 +267,16 @@ def post_compatibility_with_all(
 def post_compatibility(
     store: Store, subject: SubjectPath, version: str, body: SchemaFrom, *, verbose: bool = False
 ) -> CompatibilityAnswer:
-    """Say whether a schema may follow one version of a subject at the subject's level."""
+    """Say whether a schema may follow one version of a subject at the subject's level; one of another group, it may."""
     declared = body.parse()
 
     def find(session: Session) -> tuple[str, ...]:
         old = version_of(subject_versions(session, subject), version)
-        parsed = parse_declared(session, subject, declared)
+        parsed = with_older_additions(session, subject, declared)
         require_strict(parsed)
-        new = parsed.form
-        return pair_problems(level_of(session, subject), reading_of(old.subject), new, form_of(old.schema))
+        if not of_group(session, old.subject, parsed, [old]):
+            return ()
+        return pair_problems(level_of(session, subject), reading_of(old.subject), parsed.form, form_of(old.schema))
 
     return _verdict(store.read(find), verbose=verbose)
 

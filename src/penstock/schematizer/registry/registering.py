@@ -68,8 +68,23 @@ def foresee(session: Session, name: str, declared: Declared) -> SubjectVersion |
     subject = find_subject(session, name)
     if known is None and subject is not None:
         _check_name(session, name)
-        check_compatible(session, subject, _with_older_additions(session, name, declared))
+        check_compatible(session, subject, with_older_additions(session, name, declared))
     return known
+
+
+def with_older_additions(session: Session, name: str, declared: Declared) -> ParsedSchema:
+    """Return the schema that `declared` would be as the next version of subject `name`. Raises RefusedError."""
+    schema = parse_declared(session, name, declared)
+    subject = find_subject(session, name)
+    older = enabled_versions(session, subject) if subject else ()
+    if not older:
+        return schema
+    before = older[-1].schema
+    additions = Additions(
+        before.metadata_json if schema.additions.metadata is None else schema.additions.metadata,
+        before.rule_set_json if schema.additions.rules is None else schema.additions.rules,
+    )
+    return dataclasses.replace(schema, additions=additions)
 
 
 def register_declared(session: Session, name: str, declared: Declared) -> SubjectVersion:
@@ -79,7 +94,7 @@ def register_declared(session: Session, name: str, declared: Declared) -> Subjec
     known = find_declared(session, name, declared)
     if known is not None:
         return known
-    return register_version(session, name, _with_older_additions(session, name, declared))
+    return register_version(session, name, with_older_additions(session, name, declared))
 
 
 def import_declared(
@@ -119,20 +134,6 @@ def _check_name(session: Session, name: str) -> None:
     if not parse_subject(name).plain:
         message = f"The specified subject {name!r} is not a valid name: it is that of a context"
         raise RefusedError(Code.INVALID_SUBJECT, message, "put the subject's name after it")
-
-
-def _with_older_additions(session: Session, name: str, declared: Declared) -> ParsedSchema:
-    schema = parse_declared(session, name, declared)
-    subject = find_subject(session, name)
-    older = enabled_versions(session, subject) if subject else ()
-    if not older:
-        return schema
-    before = older[-1].schema
-    additions = Additions(
-        before.metadata_json if schema.additions.metadata is None else schema.additions.metadata,
-        before.rule_set_json if schema.additions.rules is None else schema.additions.rules,
-    )
-    return dataclasses.replace(schema, additions=additions)
 
 
 def _check_id(session: Session, schema_id: int, schema: ParsedSchema) -> None:

@@ -177,16 +177,24 @@ def check_compatible(session: Session, subject: Subject, schema: ParsedSchema) -
 
 
 def version_problems(session: Session, subject: Subject, level: Level, new: ParsedSchema) -> tuple[str, ...]:
-    """List what keeps `new` from following the versions of `subject` that count at `level`, those of its group.
+    """List what keeps `new` from following the versions of `subject` that count at `level`, those of its group."""
+    versions = of_group(session, subject, new, enabled_versions(session, subject))
+    old = [form_of(version.schema) for version in (versions if level.transitive else versions[-1:])]
+    return level_problems(level, reading_of(subject), new.form, old)
+
+
+def of_group(
+    session: Session, subject: Subject, new: ParsedSchema, versions: Sequence[SubjectVersion]
+) -> Sequence[SubjectVersion]:
+    """Return those of the versions of `subject` that `new` is compared with: those of its group.
 
     Schemas of a table are one group: whoever reads its topic reads all of them.
     """
-    versions, group = enabled_versions(session, subject), group_of(session, subject.name)
-    if group is not None and subject.topic_id is None:
-        value = group_value(new.additions.metadata, group)
-        versions = [each for each in versions if group_value(each.schema.metadata_json, group) == value]
-    old = [form_of(version.schema) for version in (versions if level.transitive else versions[-1:])]
-    return level_problems(level, reading_of(subject), new.form, old)
+    group = group_of(session, subject.name)
+    if group is None or subject.topic_id is not None:
+        return versions
+    value = group_value(new.additions.metadata, group)
+    return [each for each in versions if group_value(each.schema.metadata_json, group) == value]
 
 
 def check_table_rule(subject: Subject, schema: ParsedSchema) -> None:
