@@ -1,6 +1,6 @@
 """Another registry, by the protocol that Confluent's clients speak: what it has, and how to write there.
 
-Source: Confluent Schema Registry API reference, "Subjects", "Mode", "Config".
+Source: Confluent Schema Registry API reference, "Subjects", "Mode", "Config", "Associations".
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _ATTEMPTS = 3
 _NOT_THERE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
 # What a schema is; what is left out, or null, or empty is the same.
 _PARTS = ("schema", "schemaType", "references", "metadata", "ruleSet")
+# What an association is, beside when it was made and its name.
+_OF_ASSOCIATION = ("associationType", "lifecycle", "frozen", "resourceId", "resourceName", "resourceNamespace")
 EVERYTHING = ""
 
 
@@ -55,11 +57,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a registry has: schemas by place; levels and modes by subject, EVERYTHING's too."""
+    """What a registry has: schemas by place; configs, modes and associations by subject, EVERYTHING's too."""
 
     kept: Mapping[RegistryAddress, Kept]
-    levels: Mapping[str, str]
+    configs: Mapping[str, Mapping[str, Any]]
     modes: Mapping[str, str]
+    associations: Mapping[str, list[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +81,10 @@ class RemoteRegistry:
             )
             contexts = {parse_subject(subject).context for subject in subjects} - {DEFAULT_CONTEXT}
             named = [*subjects, *(str(SubjectName(context, "")) for context in sorted(contexts)), EVERYTHING]
-            levels = pool.map(lambda name: self._setting("config", name, "compatibilityLevel"), named)
-            modes = pool.map(lambda name: self._setting("mode", name, "mode"), named)
-            return Content(kept, _given(named, levels), _given(named, modes))
+            configs = pool.map(lambda name: self._setting("config", name), named)
+            modes = pool.map(lambda name: self._setting("mode", name).get("mode"), named)
+            associations = pool.map(self._associations, subjects)
+            return Content(kept, _given(named, configs), _given(named, modes), _given(subjects, associations))
 
     def schema(self, schema_id: int, subject: str) -> Mapping[str, Any] | None:
         """Return the parts of the schema with an id, which `subject` has; None if there is none."""
@@ -131,10 +135,14 @@ class RemoteRegistry:
         answer = self.ask("GET", version_path(place), deleted="true")
         return Kept(int(answer["id"]), parts_of(answer), deleted)
 
-    def _setting(self, route: str, subject: str, field: str) -> str | None:
-        path = f"/{route}/{quote(subject, safe='')}" if subject else f"/{route}"
-        answer = self.ask("GET", path, may_lack=True)
-        return answer.get(field) if isinstance(answer, dict) else None
+    def _setting(self, route: str, subject: str) -> dict[str, Any]:
+        answer = self.ask("GET", setting_path(route, subject), may_lack=True)
+        # What is null or empty says nothing; false does.
+        return {name: value for name, value in (answer or {}).items() if value is False or value}
+
+    def _associations(self, subject: str) -> list[Mapping[str, Any]]:
+        answer = self.ask("GET", f"/associations/subjects/{quote(subject, safe='')}", may_lack=True)
+        return [{name: each.get(name) for name in _OF_ASSOCIATION} for each in answer or ()]
 
 
 def parts_of(answer: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -150,10 +158,15 @@ def subject_path(subject: str) -> str:
     return f"/subjects/{quote(subject, safe='')}"
 
 
+def setting_path(route: str, subject: str) -> str:
+    """Return the path of a subject's config or mode, or of EVERYTHING's."""
+    return f"/{route}/{quote(subject, safe='')}" if subject != EVERYTHING else f"/{route}"
+
+
 def version_path(place: RegistryAddress) -> str:
     """Return the path of a version."""
     return f"{subject_path(place.subject)}/versions/{place.version}"
 
 
-def _given(names: list[str], values: Any) -> dict[str, str]:  # noqa: ANN401 - an iterator over answers
+def _given(names: list[str], values: Any) -> dict[str, Any]:  # noqa: ANN401 - an iterator over answers
     return {name: value for name, value in zip(names, values, strict=True) if value}

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 from penstock.core.errors import PenstockError, UnavailableError
-from penstock.schematizer.remote_registry import EVERYTHING, RegistryAddress, subject_path, version_path
+from penstock.schematizer.remote_registry import RegistryAddress, setting_path, subject_path, version_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.schematizer.remote_registry import Content, Kept, RemoteRegistry
 
 _TOLD_MAX = 20
+_LEVEL = "compatibilityLevel"
 
 
 class _Do(Enum):
@@ -31,12 +31,16 @@ class _Do(Enum):
 
 @dataclass(slots=True)
 class Transferred:
-    """What a transfer did: schemas written, and there already; and the ids that were compared afterwards."""
+    """What a transfer did: schemas written, and there already; and the ids that were compared afterwards.
+
+    `refused` says why a part of what a subject says of itself was not taken.
+    """
 
     written: int = 0
     there: int = 0
     verified: int = 0
     problems: list[str] = field(default_factory=list)
+    refused: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
 def transfer(source: RemoteRegistry, target: RemoteRegistry) -> Transferred:
@@ -48,7 +52,9 @@ def transfer(source: RemoteRegistry, target: RemoteRegistry) -> Transferred:
     wanted, present = source.read(), target.read()
     done = Transferred()
     _write_schemas(target, wanted, present, done)
-    _write_settings(target, wanted, target.read())
+    present = target.read()
+    _write_associations(target, wanted, present, done)
+    _write_settings(target, wanted, present, done)
     _verify(source, target, wanted, done)
     if done.problems:
         listed = "\n".join(f"  {each}" for each in done.problems[:_TOLD_MAX])
@@ -56,7 +62,7 @@ def transfer(source: RemoteRegistry, target: RemoteRegistry) -> Transferred:
         message = f"{len(done.problems)} differences between the two registries:\n{listed}{more}"
         hint = (
             "write into an empty registry; where only versions differ, delete these subjects for ever in the one that "
-            "is written to, then run the same command again"
+            "is written to, then run the same command again; what a config or a mode lacks can be set there by hand"
         )
         raise PenstockError(message, hint)
     return done
@@ -78,7 +84,7 @@ def _write_schemas(target: RemoteRegistry, wanted: Content, present: Content, do
                 target.ask("DELETE", version_path(place), may_lack=True)
                 continue
             if place.subject not in importing:
-                target.ask("PUT", _mode_path(place.subject), {"mode": "IMPORT"}, force="true")
+                target.ask("PUT", setting_path("mode", place.subject), {"mode": "IMPORT"}, force="true")
                 importing.add(place.subject)
             body = {**kept.parts, "id": kept.id, "version": place.version}
             target.ask("POST", f"{subject_path(place.subject)}/versions", body)
@@ -117,25 +123,64 @@ def _plan(kept: Mapping[RegistryAddress, Kept], done: Transferred) -> Iterator[t
         done.problems.append(f"these refer to each other, and none can be the first: {names}")
 
 
-def _write_settings(target: RemoteRegistry, wanted: Content, present: Content) -> None:
-    """Give subjects the levels and modes that they had; those of everything come last."""
-    subjects = {place.subject for place in wanted.kept} | {*wanted.levels, *wanted.modes}
+def _write_associations(target: RemoteRegistry, wanted: Content, present: Content, done: Transferred) -> None:
+    """Associate topics as they were; modes come later, for some of them keep subjects from it."""
+    for subject, associations in wanted.associations.items():
+        for each in associations:
+            if each not in present.associations.get(subject, ()):
+                resource = {name: value for name, value in each.items() if name.startswith("resource")}
+                own = {name: value for name, value in each.items() if name not in resource}
+                body = {**resource, "associations": [{**own, "subject": subject}]}
+                _try(target, done, (subject, str(each)), ("POST", "/associations", body))
+
+
+def _write_settings(target: RemoteRegistry, wanted: Content, present: Content, done: Transferred) -> None:
+    """Give subjects the configs and modes that they had; those of everything come last."""
+    subjects = {place.subject for place in wanted.kept} | {*wanted.configs, *wanted.modes}
     for subject in sorted(subjects, reverse=True):
-        level, mode = wanted.levels.get(subject), wanted.modes.get(subject)
-        is_changeable = present.modes.get(subject) in {None, "READWRITE", "IMPORT"}
-        if level != present.levels.get(subject) and is_changeable:
-            _set(target, f"/config/{quote(subject, safe='')}" if subject else "/config", "compatibility", level)
-        if mode != present.modes.get(subject):
-            _set(target, _mode_path(subject), "mode", mode)
+        mode, present_mode = wanted.modes.get(subject), present.modes.get(subject)
+        config, there = wanted.configs.get(subject, {}), present.configs.get(subject, {})
+        if config != there and present_mode in {None, "READWRITE", "IMPORT"}:
+            _write_config(target, subject, config, there, done)
+        if mode != present_mode:
+            path = setting_path("mode", subject)
+            is_set = mode is not None and _try(
+                target, done, (subject, "mode"), ("PUT", path, {"mode": mode}), force="true"
+            )
+            # Nobody could register where IMPORT mode stayed.
+            if not is_set and (mode is None or present_mode == "IMPORT"):
+                _try(target, done, (subject, "mode"), ("DELETE", path, None))
 
 
-def _set(target: RemoteRegistry, path: str, field_name: str, value: str | None) -> None:
-    if value is None:
-        target.ask("DELETE", path, may_lack=True)
-    elif field_name == "mode":
-        target.ask("PUT", path, {field_name: value}, force="true")
-    else:
-        target.ask("PUT", path, {field_name: value})
+def _write_config(
+    target: RemoteRegistry, subject: str, config: Mapping[str, Any], there: Mapping[str, Any], done: Transferred
+) -> None:
+    """Set each part by itself, so that one that the other registry does not act on keeps no other from it."""
+    path = setting_path("config", subject)
+    if there.keys() - config.keys():
+        _try(target, done, (subject, _LEVEL), ("DELETE", path, None))
+    for name, value in config.items():
+        body = {"compatibility" if name == _LEVEL else name: value}
+        _try(target, done, (subject, name), ("PUT", path, body))
+
+
+def _try(
+    target: RemoteRegistry,
+    done: Transferred,
+    part: tuple[str, str],
+    request: tuple[str, str, object],
+    **query: str,
+) -> bool:
+    """Ask for a change, and tell whether it was made; why not is told with what differs at the end."""
+    method, path, body = request
+    try:
+        target.ask(method, path, body, may_lack=method == "DELETE", **query)
+    except UnavailableError:
+        raise
+    except PenstockError as error:
+        done.refused[part] = error.message
+        return False
+    return True
 
 
 def _verify(source: RemoteRegistry, target: RemoteRegistry, wanted: Content, done: Transferred) -> None:
@@ -154,13 +199,24 @@ def _verify(source: RemoteRegistry, target: RemoteRegistry, wanted: Content, don
             done.problems.append(f"id {schema_id} (of {subject}): the two registries do not answer the same")
         else:
             done.verified += 1
-    for name, one, other in (("level", wanted.levels, present.levels), ("mode", wanted.modes, present.modes)):
-        done.problems += [
-            f"{subject or 'everything'}: the {name} is {other.get(subject)}, and was {value}"
-            for subject, value in one.items()
-            if other.get(subject) != value
-        ]
+    _verify_settings(wanted, present, done)
 
 
-def _mode_path(subject: str) -> str:
-    return f"/mode/{quote(subject, safe='')}" if subject != EVERYTHING else "/mode"
+def _verify_settings(wanted: Content, present: Content, done: Transferred) -> None:
+    """List what a subject said of itself, and does not say now, with the reason if there is one."""
+    lost: dict[tuple[str, str], str] = {}
+    for subject, config in wanted.configs.items():
+        there = present.configs.get(subject, {})
+        for name, value in config.items():
+            if there.get(name) != value:
+                lost[subject, name] = f"`{name}` of its config is {there.get(name)}, and was {value}"
+    for subject, mode in wanted.modes.items():
+        if present.modes.get(subject) != mode:
+            lost[subject, "mode"] = f"the mode is {present.modes.get(subject)}, and was {mode}"
+    for subject, associations in wanted.associations.items():
+        for each in associations:
+            if each not in present.associations.get(subject, ()):
+                lost[subject, str(each)] = f"its association with the topic {each['resourceName']} is not there"
+    for (subject, part), told in lost.items():
+        reason = done.refused.get((subject, part))
+        done.problems.append(f"{subject or 'everything'}: {told}" + (f": {reason}" if reason else ""))

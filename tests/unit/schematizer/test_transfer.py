@@ -55,7 +55,10 @@ def fill(client: httpx.Client) -> None:
     put(client, "a/b%c é", "Slash")
     put(client, ":.lab:inside", "Inside")
     client.put("/config/:.lab:", json={"compatibility": "FULL"})
-    client.put("/config/late", json={"compatibility": "FORWARD"})
+    client.put("/config/late", json={"compatibility": "FORWARD", "normalize": True, "compatibilityGroup": "major"})
+    kinds = [{"subject": "late", "associationType": "value", "lifecycle": "STRONG", "frozen": True}]
+    topic = {"resourceName": "members", "resourceNamespace": "lkc", "resourceId": "id-1", "associations": kinds}
+    client.post("/associations", json=topic).raise_for_status()
     for permanent in ("false", "true"):
         client.delete("/subjects/gone", params={"permanent": permanent}).raise_for_status()
     register(client, "shopdb", ORDERS)
@@ -80,6 +83,9 @@ def test_a_registry_moves_with_ids_versions_references_deletions_and_settings(
     assert first.verified == again.verified == 8
     assert target.get("/subjects/late/versions?deleted=true").json() == [1, 2, 3]
     assert target.get("/mode/late").json() == {"mode": "READONLY"}
+    assert target.get("/config/late").json() == registry.get("/config/late").json()
+    (association,) = target.get("/associations/subjects/late").json()
+    assert (association["resourceName"], association["frozen"]) == ("members", True)
     assert target.get("/mode/early").status_code == 404
 
 
@@ -199,3 +205,39 @@ def test_a_twin_that_was_deleted_comes_back_by_its_id_alone(target: httpx.Client
 
     assert "deleted for ever" in refused.json()["message"]
     assert (again.written, again.there, again.verified) == (1, 6, 7)
+
+
+def settled(request: httpx.Request) -> httpx.Response:
+    """Answer as a registry whose configs and modes are not all known here."""
+    answers: dict[str, object] = {
+        "/subjects": ["a", "b"],
+        "/subjects/a/versions": [1],
+        "/subjects/a/versions/1": {"id": 1, "schema": '"int"'},
+        "/subjects/b/versions": [1],
+        "/subjects/b/versions/1": {"id": 2, "schema": '"long"'},
+        "/schemas/ids/1": {"schema": '"int"'},
+        "/schemas/ids/2": {"schema": '"long"'},
+        "/config": {"compatibilityLevel": "FULL", "normalize": False, "defaultRuleSet": None},
+        "/config/b": {"alias": "a", "compatibilityLevel": "NONE", "normalize": True},
+        "/mode": {"mode": "READWRITE"},
+        "/mode/b": {"mode": "FORWARD"},
+    }
+    found = answers.get(request.url.path)
+    return httpx.Response(404, json={"error_code": 40408}) if found is None else httpx.Response(200, json=found)
+
+
+def test_what_the_target_does_not_act_on_is_told_and_all_else_goes_over(target: httpx.Client) -> None:
+    with (
+        httpx.Client(base_url="http://other", transport=httpx.MockTransport(settled)) as source,
+        pytest.raises(PenstockError) as caught,
+    ):
+        transfer(RemoteRegistry(source), RemoteRegistry(target))
+
+    assert "2 differences" in caught.value.message
+    assert "b: `alias` of its config is None, and was a: " in caught.value.message
+    assert "b: the mode is None, and was FORWARD: " in caught.value.message
+    assert "does not act on alias" in caught.value.message
+    assert target.get("/config").json() == {"compatibilityLevel": "FULL", "normalize": False}
+    assert target.get("/config/b").json() == {"compatibilityLevel": "NONE", "normalize": True}
+    for subject in ("a", "b"):
+        assert target.get(f"/mode/{subject}").status_code == 404, "IMPORT mode is over"
