@@ -192,6 +192,23 @@ def test_imports_keep_ids_and_versions(registry: httpx.Client) -> None:
     assert post(registry, "other", LONG).json()["id"] > 100, "ids go on behind those that came"
 
 
+def test_an_import_brings_a_softly_deleted_version_back_and_puts_no_other_in_its_place(registry: httpx.Client) -> None:
+    registry.put("/mode/s", json={"mode": "IMPORT"})
+    post(registry, "s", INT, id=100, version=1).raise_for_status()
+    registry.delete("/subjects/s").raise_for_status()
+    registry.put("/mode/s?force=true", json={"mode": "IMPORT"}).raise_for_status()
+
+    other = post(registry, "s", LONG, id=101, version=1)
+    same = post(registry, "s", INT, id=100, version=1)
+
+    assert refusal(other) == (422, 42205)
+    assert (same.status_code, same.json()["id"], same.json()["version"]) == (200, 100, 1)
+    assert registry.get("/subjects/s/versions").json() == [1]
+    registry.delete("/subjects/s/versions/1").raise_for_status()
+    assert post(registry, "s", INT, id=100, version=2).json()["version"] == 2
+    assert refusal(post(registry, "s", INT, id=100, version=1)) == (422, 42205), "it is there as version 2"
+
+
 def test_import_mode_is_for_what_is_empty_unless_forced(registry: httpx.Client) -> None:
     post(registry, "s", INT)
 

@@ -113,17 +113,25 @@ def import_declared(
     _check_id(session, schema_id, schema)
     stored = keep_schema(session, schema, schema_id)
     _follow_id(session)
-    versions = subject_versions(session, name, deleted=True) if enabled_versions(session, subject) else ()
-    for each in versions:
+    query = select(SubjectVersion).where(SubjectVersion.subject_id == subject.id).order_by(SubjectVersion.version)
+    at_number: SubjectVersion | None = None
+    for each in session.scalars(query):
         is_live, is_this = each.status == Status.ENABLED, each.schema_id == schema_id
         if is_live and is_this and number in {None, each.version}:
             return each
-        if each.version == number or (is_live and is_this):
+        if is_this and each.version == number:
+            at_number = each
+        elif each.version == number or (is_live and is_this):
             message = f"subject {name!r} has schema {each.schema_id} as version {each.version}"
-            raise RefusedError(Code.NOT_PERMITTED, message, "import it as it is there, or delete that version")
+            hint = "import it as it is there, or delete that version for ever"
+            raise RefusedError(Code.NOT_PERMITTED, message, hint)
         if is_live and each.schema.text == schema.text and schema.is_kept_as(each.schema_id, each.schema.fingerprint):
             message = f"subject {name!r} has the schema already, as {each.schema_id}"
             raise RefusedError(Code.NOT_PERMITTED, message, "use the id that it has here, or import another subject")
+    if at_number is not None:
+        # It was deleted softly, and is as it was.
+        at_number.status = Status.ENABLED
+        return at_number
     if number is None:
         return add_version(session, subject, stored)
     return _put_version(session, subject_id=subject.id, number=number, stored=stored)
