@@ -331,3 +331,24 @@ def test_nearly_a_schema_is_taken_or_refused_and_never_a_crash(declared: object)
         parse_schema(json.dumps(declared))
     except RefusedError as error:
         assert error.code is Code.INVALID_SCHEMA  # noqa: PT017 - either outcome is right
+
+
+def test_what_was_said_of_a_subject_before_its_table_came_keeps_no_name_from_it(registry: httpx.Client) -> None:
+    registry.put("/config/shopdb.shop.orders-value", json={"compatibility": "FULL"}).raise_for_status()
+    registry.put("/mode/shopdb.shop.orders-key", json={"mode": "READWRITE"}).raise_for_status()
+    post(registry, "/subjects/other.shop.orders-value/versions", RECORD).raise_for_status()
+    registry.delete("/subjects/other.shop.orders-value").raise_for_status()
+    deleted_softly = register(registry, "other").json()["topic"]
+    post(registry, "/subjects/third.shop.orders-value/versions", RECORD).raise_for_status()
+    for permanently in ("false", "true"):
+        registry.delete("/subjects/third.shop.orders-value", params={"permanent": permanently}).raise_for_status()
+
+    topics = [register(registry, namespace).json()["topic"] for namespace in ("shopdb", "third")]
+
+    assert topics == ["shopdb.shop.orders", "third.shop.orders"]
+    assert deleted_softly != "other.shop.orders", "its versions can be asked for"
+    assert registry.get("/config/shopdb.shop.orders-value").json() == {"compatibilityLevel": "FULL"}
+    assert registry.get("/config/shopdb.shop.orders-key").json() == {"compatibilityLevel": "FULL_TRANSITIVE"}
+    refused = registry.delete("/subjects/shopdb.shop.orders-value")
+    assert (refused.status_code, refused.json()["error_code"]) == (422, 42205), "it is the table's"
+    assert register(registry, "shopdb").json()["topic"] == "shopdb.shop.orders"

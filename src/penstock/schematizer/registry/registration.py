@@ -26,7 +26,7 @@ from penstock.schematizer.registry.documentation import (
 from penstock.schematizer.registry.elements import Described, describe_source
 from penstock.schematizer.registry.registered import Registered, Verdict
 from penstock.schematizer.registry.schemas import keep_schema, schema_by_id
-from penstock.schematizer.registry.subjects import add_version, find_subject, find_version, open_subject
+from penstock.schematizer.registry.subjects import add_version, find_version, is_used, open_subject
 from penstock.schematizer.registry.topic_names import (
     collision_name,
     is_legal,
@@ -278,8 +278,7 @@ def _free_name(session: Session, shape: TableShape, ordinal: int) -> str:
 
 def _is_taken(session: Session, name: str) -> bool:
     query = select(Topic.id).where(Topic.collision_name == collision_name(name))
-    subjects: list[Subject | None] = [find_subject(session, f"{name}-{kind}") for kind in ("key", "value")]
-    return session.scalar(query) is not None or any(subjects)
+    return session.scalar(query) is not None or any(is_used(session, f"{name}-{kind}") for kind in ("key", "value"))
 
 
 def _answer(topic: Topic, value: Schema) -> Registered:

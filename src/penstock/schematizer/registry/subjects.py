@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select
+from sqlalchemy import exists, func, or_, select
 
 from penstock.core.compatibility import Reading
 from penstock.schematizer.contexts import SubjectName, parse_subject
@@ -14,6 +14,7 @@ from penstock.schematizer.registry.groups import group_of, group_value
 from penstock.schematizer.registry.levels import Level, level_problems
 from penstock.schematizer.registry.references import form_of
 from penstock.schematizer.registry.schemas import keep_schema
+from penstock.schematizer.storage.association_models import Association
 from penstock.schematizer.storage.database import now_ms
 from penstock.schematizer.storage.models import (
     READABLE,
@@ -45,7 +46,8 @@ def find_subject(session: Session, name: str) -> Subject | None:
 def open_subject(session: Session, name: str, topic: Topic | None = None) -> Subject:
     """Return the subject called `name`, locked until the transaction ends, making it first if need be.
 
-    The subjects of a `topic` are held to FULL_TRANSITIVE, which is its table's rule.
+    The subjects of a `topic` are held to FULL_TRANSITIVE, which is its table's rule, unless somebody said
+    another level. One that only settings were said of becomes the topic's.
     """
     if not 0 < len(name) <= _SUBJECT_CHARACTERS_MAX or not name.isprintable():
         message = f"The specified subject '{name[:80]}' is not a valid name"
@@ -58,7 +60,18 @@ def open_subject(session: Session, name: str, topic: Topic | None = None) -> Sub
         subject = Subject(name=name, kind=kind, topic=topic, compatibility=level)
         session.add(subject)
         session.flush()
+    elif topic is not None and subject.topic_id is None and not is_used(session, name):
+        subject.topic, subject.compatibility = topic, subject.compatibility or Level.FULL_TRANSITIVE
+        session.flush()
     return subject
+
+
+def is_used(session: Session, name: str) -> bool:
+    """Tell whether subject `name` has versions, deleted ones too, or associations, or is a table's."""
+    versions = exists().where(SubjectVersion.subject_id == Subject.id)
+    associations = exists().where(Association.subject_id == Subject.id)
+    query = select(Subject.id).where(Subject.name == name, or_(Subject.topic_id.is_not(None), versions, associations))
+    return session.scalar(query) is not None
 
 
 def enabled_versions(session: Session, subject: Subject) -> Sequence[SubjectVersion]:
