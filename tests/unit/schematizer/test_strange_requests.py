@@ -167,6 +167,27 @@ def test_half_a_character_in_a_logical_type_of_a_stream_is_shown_as_unknown(stra
     assert element["type"] == "string/\ufffd"
 
 
+@pytest.mark.parametrize("limit", ["minimum", "multipleOf"])
+def test_a_limit_that_is_larger_than_any_float_is_compared_and_told(strange: httpx.Client, limit: str) -> None:
+    strange.post(f"/subjects/{limit}/versions", json={"schema": '{"type": "integer"}', "schemaType": "JSON"})
+    huge = json.dumps({"type": "integer", limit: 10**400})
+
+    refused = strange.post(f"/subjects/{limit}/versions", json={"schema": huge, "schemaType": "JSON"})
+
+    assert (refused.status_code, refused.json()["error_code"]) == (409, 409)
+    assert f"{limit} is 1{'0' * 400}" in refused.json()["message"]
+
+
+@pytest.mark.parametrize("kind", ["string", "enum", "fixed"])
+def test_fields_of_what_is_no_record_say_nothing(strange: httpx.Client, kind: str) -> None:
+    fields = [{"name": "f", "type": {"a": "b"}, "default": None}, {"default": 1}]
+    schema = {"type": kind, "name": f"Odd{kind}", "symbols": ["A"], "size": 1, "fields": fields}
+
+    taken = strange.post(f"/subjects/odd-{kind}/versions", json={"schema": json.dumps(schema)})
+
+    assert taken.status_code == 200, taken.text
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(
     names=st.lists(st.text(max_size=12) | st.sampled_from([*GOOD, *BAD]), min_size=1, max_size=5),

@@ -78,7 +78,9 @@ def _named(declared: Mapping[str, Json], within: str) -> Json:
         form["aliases"] = [_short(str(alias), inner) for alias in aliases]
     if isinstance(fields, list):
         form["fields"] = [
-            {**field, "type": one_form(field["type"], inner)} for field in fields if isinstance(field, Mapping)
+            {**field, "type": one_form(field["type"], inner)} if "type" in field else field
+            for field in fields
+            if isinstance(field, Mapping)
         ]
     return form
 

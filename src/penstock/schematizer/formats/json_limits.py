@@ -17,6 +17,7 @@ from penstock.schematizer.formats.json_nodes import FRACTION, NUMBERS, Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from fractions import Fraction
 
     from penstock.schematizer.formats.json_nodes import Bound
 
@@ -34,7 +35,7 @@ def limit_problems(reader: Node, facts: Facts) -> Iterator[str]:
         yield from _bound_problem("maximum", reader.maximum, maximum_of(facts), -1)
         step = reader.step
         if step is not None and not any((before / step).denominator == 1 for before in steps_of(facts)):
-            yield f"multipleOf is {float(step):g}, and what was written need not be such a multiple"
+            yield f"multipleOf is {_written(step)}, and what was written need not be such a multiple"
     if "string" in types:
         for word in ("pattern", "format"):
             wanted = getattr(reader, word)
@@ -65,4 +66,12 @@ def _size_problems(reader: Node, facts: Facts, unit: str) -> Iterator[str]:
 
 def _bound_problem(word: str, limit: Bound | None, before: Bound | None, sign: int) -> Iterator[str]:
     if limit is not None and (before is None or before < limit):
-        yield f"{word} is {float(sign * limit[0]):g}, and was {'not there' if before is None else 'wider'}"
+        yield f"{word} is {_written(sign * limit[0])}, and was {'not there' if before is None else 'wider'}"
+
+
+def _written(number: Fraction) -> str:
+    """Write a limit as people do, with all its digits where it is larger than any float."""
+    try:
+        return f"{float(number):g}"
+    except OverflowError:
+        return str(number)

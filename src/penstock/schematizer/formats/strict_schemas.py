@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from penstock.core.avro_types import Json
 
 _WHOLE = {"int": 31, "long": 63}
+# What else has a name or fields says nothing by them.
+_RECORDS = ("record", "error")
+_NAMED = (*_RECORDS, "enum", "fixed")
 _FLOAT_MAX = 3.4028234663852886e38
 
 
@@ -55,12 +58,12 @@ def _defaults(
             yield from _defaults(branch, namespace, names)
     if not isinstance(declared, Mapping):
         return
-    if "name" in declared and isinstance(declared.get("type"), str):
+    if declared.get("type") in _NAMED and "name" in declared:
         inner = namespace_of(declared, namespace)
         name = str(declared["name"])
         names[full_name(name, inner)] = (declared, inner)
         fields = declared.get("fields")
-        for field in fields if isinstance(fields, list) else ():
+        for field in fields if isinstance(fields, list) and declared["type"] in _RECORDS else ():
             if isinstance(field, Mapping):
                 yield from _defaults(field["type"], inner, names)
                 if "default" in field:
