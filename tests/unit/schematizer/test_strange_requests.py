@@ -188,6 +188,15 @@ def test_fields_of_what_is_no_record_say_nothing(strange: httpx.Client, kind: st
     assert taken.status_code == 200, taken.text
 
 
+def test_an_import_by_the_id_0_is_refused(strange: httpx.Client) -> None:
+    strange.put("/mode/zero", json={"mode": "IMPORT"}).raise_for_status()
+
+    refused = strange.post("/subjects/zero/versions", json={"schema": '"bytes"', "id": 0, "version": 1})
+
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
+    assert strange.get("/subjects/zero/versions").status_code == 404
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(
     names=st.lists(st.text(max_size=12) | st.sampled_from([*GOOD, *BAD]), min_size=1, max_size=5),

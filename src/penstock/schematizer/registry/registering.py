@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from penstock.schematizer.contexts import parse_subject
 from penstock.schematizer.formats.schema_types import SchemaType
+from penstock.schematizer.ids import is_storable
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.registry.modes import check_importing
 from penstock.schematizer.registry.schemas import Additions, keep_schema, parse_declared
@@ -145,6 +146,9 @@ def _check_name(session: Session, name: str) -> None:
 
 
 def _check_id(session: Session, schema_id: int, schema: ParsedSchema) -> None:
+    if not is_storable(schema_id):
+        message = f"a schema cannot have the id {schema_id}"
+        raise RefusedError(Code.INVALID_REQUEST, message, "ids begin at 1; leave `id` out for the next one")
     there = session.get(Schema, schema_id)
     if there is not None and not schema.is_kept_as(schema_id, there.fingerprint):
         message = f"the id {schema_id} is another schema's"
