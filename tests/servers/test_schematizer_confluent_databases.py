@@ -34,6 +34,7 @@ CASES = (
     subjects.test_deletion_for_ever_comes_after_deletion,
     subjects.test_metadata_and_rules_are_kept_found_and_handed_on,
     subjects.test_imports_keep_ids_and_versions,
+    subjects.test_an_import_brings_a_softly_deleted_version_back_and_puts_no_other_in_its_place,
     subjects.test_contexts_keep_subjects_apart_and_may_stand_in_front,
     references.test_references_are_resolved_however_deep_and_returned_as_they_were_meant,
     references.test_what_is_used_is_not_deleted,
