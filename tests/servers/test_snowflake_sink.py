@@ -278,6 +278,48 @@ def test_few_rows_of_several_tables_land_together_and_once_wherever_that_is_cut(
     assert begun == 2
 
 
+_RENAMED = "id INT PRIMARY KEY, a INT, b VARCHAR(9), price INT, price_new DECIMAL(10,2), c INT"
+_RENAMES = (
+    "ALTER TABLE t0 RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+    "INSERT INTO t0 VALUES (2, 8, 'y', 4, 2.25, 6)",
+    "ALTER TABLE t0 DROP COLUMN price, RENAME COLUMN price_new TO price",
+    "INSERT INTO t0 VALUES (3, 9, 'z', 3.25, 7)",
+    "ALTER TABLE t0 RENAME COLUMN c TO d, ADD COLUMN e INT NOT NULL DEFAULT 7",
+    "UPDATE t0 SET d = 9 WHERE id = 3",
+)
+
+
+def test_columns_that_swap_names_or_take_that_of_a_dropped_one_keep_their_values(landed: Landed) -> None:
+    chain = landed.chain
+    chain.write(f"CREATE TABLE t0 ({_RENAMED})", "INSERT INTO t0 VALUES (1, 7, 'x', 3, 1.25, 5)")
+    chain.start()
+    chain.carry()
+    chain.write(*_RENAMES)
+
+    chain.carry()
+    landed.merge()
+
+    landed.agrees("t0")
+    assert landed.ask('SELECT COUNT(*) FROM "penstock"."definitions"') == [(0,)]
+
+
+@pytest.mark.nightly
+def test_columns_keep_their_values_wherever_their_renames_are_cut(
+    landed: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = landed.chain
+    chain.write(f"CREATE TABLE t0 ({_RENAMED})", "INSERT INTO t0 VALUES (1, 7, 'x', 3, 1.25, 5)")
+    chain.start()
+    chain.carry()
+    chain.write(*_RENAMES)
+
+    load_with_cuts(chain, monkeypatch)
+    landed.merge()
+
+    landed.agrees("t0")
+    assert landed.ask('SELECT COUNT(*) FROM "penstock"."definitions"') == [(0,)]
+
+
 def transactions_of(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> int:
     """Bring over what there is, and return how many transactions that took in the target."""
     run, seen = SnowflakeDatabase.run, list[str]()

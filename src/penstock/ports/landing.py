@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.ports.warehouse import StateDatabase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from penstock.core.tables import TableId
@@ -29,10 +29,6 @@ class LandingDatabase(StateDatabase, Protocol):
 
     def end_transactions(self, name: str) -> None:
         """Roll back what other sessions have open under this name: a process that was killed leaves it so."""
-        ...
-
-    def columns(self, schema: str, name: str) -> Mapping[str, str]:
-        """Return the columns of a table, and their types; none if there is no such table."""
         ...
 
     def present(self, tables: Sequence[TableId]) -> Collection[TableId]:

@@ -48,6 +48,10 @@ class StateDatabase(Protocol):
         """Whether there is a schema of this name."""
         ...
 
+    def columns(self, table: TableId) -> Mapping[str, str]:
+        """Return a table's columns, in order, and their types as the dialect writes them; none if there is no table."""
+        ...
+
 
 class Warehouse(StateDatabase, Protocol):
     """One connection, for one thread. Every method raises SinkError or UnavailableError where the database fails.
@@ -91,10 +95,6 @@ class Warehouse(StateDatabase, Protocol):
 
     def exists(self, table: TableId) -> bool:
         """Whether there is a table of this name, upper and lower case not counted where the database does not."""
-        ...
-
-    def columns(self, table: TableId) -> Mapping[str, str]:
-        """Return a table's columns, in order, and their types as the dialect writes them."""
         ...
 
     def layout(self, schema: TableSchema) -> Spread | None:

@@ -149,13 +149,13 @@ class SnowflakeDatabase:
         )
         return bool(self.fetch(query, [name]))
 
-    def columns(self, schema: str, name: str) -> Mapping[str, str]:
-        """See `LandingDatabase`."""
+    def columns(self, table: TableId) -> Mapping[str, str]:
+        """See `StateDatabase`. Types come without their lengths."""
         query = (
             "SELECT column_name, data_type FROM information_schema.columns "
             "WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position"
         )
-        return {str(column): str(type_) for column, type_ in self.fetch(query, [schema, name])}
+        return {str(column): str(type_) for column, type_ in self.fetch(query, [table.schema, table.name])}
 
     def present(self, tables: Sequence[TableId]) -> Collection[TableId]:
         """See `LandingDatabase`."""

@@ -135,7 +135,7 @@ class SnowflakeWarehouse:
 
     def columns(self, table: TableId) -> Mapping[str, str]:
         """See `Warehouse`. Types come without their lengths."""
-        found = self._database.columns(table.schema, table.name)
+        found = self._database.columns(table)
         return {name: "VARCHAR" if type_ == "TEXT" else type_ for name, type_ in found.items()}
 
     def layout(self, schema: TableSchema) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from penstock.links.warehouse.progress import TableState
-    from penstock.ports.warehouse import Value, Warehouse
+    from penstock.ports.warehouse import StateDatabase, Value
 
 _TABLE = "definitions"
 _SHOWN = 1_000
@@ -70,7 +70,7 @@ class Unfinished:
 class Definitions:
     """The unfinished definitions of one pipeline and source, for one connection that loads."""
 
-    def __init__(self, warehouse: Warehouse, pipeline: str, source: str) -> None:
+    def __init__(self, warehouse: StateDatabase, pipeline: str, source: str) -> None:
         """Use `warehouse`, which the caller closes."""
         self._warehouse = warehouse
         self._mine: dict[str, Value] = {"pipeline": pipeline, "source": source}
@@ -80,7 +80,7 @@ class Definitions:
 
     def create(self) -> None:
         """Make the table if it is missing, and read what an earlier run left. The schema is there."""
-        if not self._warehouse.exists(self._table):
+        if not self._warehouse.columns(self._table):
             text = self._warehouse.dialect.any_text
             types = {"number": "BIGINT", "done": "BIGINT"}
             columns = ", ".join(f"{self._quoted(name)} {types.get(name, text)} NOT NULL" for name in _COLUMNS)
@@ -143,6 +143,13 @@ class Definitions:
         """
         for each in [each for each in self._unfinished if each.tables & set(tables) and each not in moot]:
             self._finish(each)
+
+    def carry_out_alone(self, table: TableId) -> Sequence[Unfinished]:
+        """Do what is unfinished about `table` alone, and return it; it stays written down until it is deleted."""
+        unfinished = self.about(table)
+        for each in unfinished:
+            self._carry_out(each)
+        return unfinished
 
     def _finish(self, each: Unfinished) -> None:
         self._carry_out(each)

@@ -10,7 +10,7 @@ from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.links.warehouse.pieces import find_lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
@@ -28,16 +28,6 @@ ENDED_WITH_RULE: Final = (
 def alone(table: TableId, why: str) -> TableStoppedError:
     """What tells the caller to load tables one by one."""
     return stopped(table, f"it cannot be loaded together with others: {why}", "load it alone")
-
-
-def is_done(statement: str, there: Mapping[str, str], after: TableSchema) -> bool:
-    """Whether an earlier try added or dropped the column of `statement` already."""
-    wanted = {column.name for column in after.columns}
-    for name in there:
-        if name in wanted and f' ADD COLUMN "{name}" ' in statement:
-            return True
-    _, drops, name = statement.partition(" DROP COLUMN ")
-    return bool(drops) and name.strip('"').replace('""', '"') not in there
 
 
 def not_renamed(moves: Sequence[Move]) -> TableStoppedError:

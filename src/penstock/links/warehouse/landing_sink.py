@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import RefusedStatementError, TableStoppedError
 from penstock.core.schema_changes import SchemaChangeKind
-from penstock.core.warehouse.alter import plan_migration
-from penstock.core.warehouse.landing import (
-    plan_end,
-    plan_landed_merge,
-    plan_landing,
-    plan_landings,
-    plan_new_columns,
-    plan_passing,
-    plan_stream_anew,
-    plan_table,
-    plan_task,
-)
-from penstock.core.warehouse.landing_state import treats_otherwise
-from penstock.core.warehouse.landing_tasks import plan_graphs_end, plan_streams_anew, plan_suspension
+from penstock.core.warehouse.landing import plan_landing, plan_landings, plan_passing, plan_table
 from penstock.core.warehouse.load_plan import plan_positions, plan_steps
 from penstock.core.warehouse.messages import (
     find_later_values,
@@ -34,20 +20,15 @@ from penstock.core.warehouse.messages import (
     require_fitting,
     split_texts,
 )
-from penstock.core.warehouse.migration import Around
-from penstock.core.warehouse.planner import plan_column_renames, plan_drop
 from penstock.core.warehouse.target_table import TargetTable
-from penstock.links.warehouse.barriers import log_place
 from penstock.links.warehouse.landing_limits import (
-    ENDED_WITH_RULE,
     alone,
-    is_done,
     not_renamed,
     require_plain,
     require_whole_changes,
     require_whole_inserts,
-    stopped,
 )
+from penstock.links.warehouse.landing_tables import LandingTables
 from penstock.links.warehouse.pieces import count_changes, read_piece
 from penstock.links.warehouse.progress import TableState, TargetProgress
 from penstock.links.warehouse.table_steps import Empty, End, Keep, Make, MakeAnew, Migrate, plan_barrier, plan_columns
@@ -61,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.landing import LandingZone
     from penstock.core.warehouse.load_plan import Step
+    from penstock.links.warehouse.definitions import Unfinished
     from penstock.links.warehouse.load_rules import LoadRules
     from penstock.ports.landing import LandingDatabase
     from penstock.ports.objects import ObjectStore
@@ -94,14 +76,15 @@ class LandingSink:
         self._rules = rules
         self._progress = TargetProgress(database, *whose)
         self._name = re.sub(r"\W", "_", "_".join(("penstock", *whose)))
-        # What need not be asked for or made again. Whoever relies on it is refused where somebody took it away.
+        self._tables = LandingTables(database, zone, whose, self._name)
+        # What need not be asked for. Whoever relies on it is refused where somebody took it away.
         self._made: set[TableId] = set()
-        self._schemas: set[str] = set()
         try:
             require_plain(rules)
             # A load that was killed holds locks, and must not commit behind us.
             self._database.end_transactions(self._name)
             self._progress.create()
+            self._tables.create()
         except BaseException:
             database.close()
             raise
@@ -187,12 +170,15 @@ class LandingSink:
         if step.kind is not SchemaChangeKind.SCHEMA:
             self._cross_barrier(table, step, schema, known)
             return 0
-        state = self._follow_schema(step, schema, known)
+        state, altered = self._follow_schema(step, schema, known)
         with self._database.transaction(self._name), self._progress.of_tables([table]):
             if known is not None and known.schema != state.schema:
                 entries = render_schema_changes(self._progress.positions(table), max(step.first_orders))
                 self._database.run(plan_landing(self._zone, table), [entries])
-            return self._bring(table, step, schema, state)
+            self._tables.delete(altered)
+            changes = self._bring(table, step, schema, state)
+        self._tables.forget(altered)
+        return changes
 
     def _make_ahead(
         self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema]
@@ -205,9 +191,9 @@ class LandingSink:
         planned = {table: plan_table(self._zone, schemas[work[table][0].schema_id]) for table in new}
         for table, statements in planned.items():
             if table in there:
-                self._begin(schemas[work[table][0].schema_id])
+                self._tables.begin(schemas[work[table][0].schema_id])
             else:
-                self._make(statements)
+                self._tables.make(statements)
         return set(new)
 
     def _add_all(
@@ -279,77 +265,17 @@ class LandingSink:
         batches = [piece.batch for piece in step.pieces]
         self._progress.set_positions(table, plan_positions(self._progress.positions(table), batches))
 
-    def _follow_schema(self, step: Step, schema: TableSchema, known: TableState | None) -> TableState:
-        """Make or change the public table and its task for what `step` brings; return it as it is then."""
+    def _follow_schema(
+        self, step: Step, schema: TableSchema, known: TableState | None
+    ) -> tuple[TableState, Sequence[Unfinished]]:
+        """Make or change the public table and its task for what `step` brings; return it as it is then, and how."""
         following = plan_columns(known, step, schema, "hard")
         match following:
             case Make():
-                self._begin(schema)
-            case Migrate(before):
-                tasks = plan_task(self._zone, schema)
-                if rule := self._zone.rule(schema.table):
-                    rule.require_free(before.schema, schema)
-                # What has landed is of the older schema, whose columns may be gone after this. Where some
-                # are gone already, an earlier try got this far: nothing has landed since.
-                there = self._database.columns(schema.table.schema, schema.table.name)
-                if {column.name for column in before.schema.columns} <= set(there):
-                    self._drain(before.schema)
-                self._migrate(before.schema, step, schema)
-                # A task that the file has no more may come after it.
-                self._run([plan_suspension(self._zone, schema.table), *tasks])
-        return following.after
-
-    def _begin(self, schema: TableSchema) -> None:
-        """Make what a table is made of; refuse a public table that somebody else made."""
-        statements = plan_table(self._zone, schema)
-        there = self._database.columns(schema.table.schema, schema.table.name)
-        if there and not self._database.columns(self._zone.schema, str(schema.table)):
-            reason = "the target has a table of this name that Penstock did not make"
-            raise stopped(schema.table, reason, "drop or rename that table, or load this one into another database")
-        target = TargetTable("", schema)
-        probe = f"SELECT 1 FROM {target.path(self._database.dialect)} LIMIT 1"  # noqa: S608 - the name is quoted
-        if there and not self._database.fetch(probe):
-            # It may have been made ahead of the first rows, for a later schema than theirs.
-            self._run(plan_graphs_end(self._zone, schema.table))
-            self._run(plan_drop(self._database.dialect, target))
-        self._make(statements)
-
-    def _make(self, statements: Sequence[str]) -> None:
-        """Make what a table is made of; schemas once in the life of this."""
-        for statement in statements:
-            if statement not in self._schemas:
-                self._database.run(statement)
-            if statement.startswith("CREATE SCHEMA "):
-                self._schemas.add(statement)
-
-    def _migrate(self, before: TableSchema, step: Step, after: TableSchema) -> None:
-        """Alter the public table, unless an earlier try did; a change that was cut short goes on where it was."""
-        there = self._database.columns(after.table.schema, after.table.name)
-        if step.column_renames and not {new for _, new in step.column_renames} <= set(there):
-            self._run(plan_column_renames(self._database.dialect, TargetTable("", before), step.column_renames))
-        renamed = before.with_columns_renamed(step.column_renames)
-        target = TargetTable("", renamed)
-        change = plan_migration(self._database.dialect, target, after, Around(log_place(step), has_rows=True))
-        for check in change.checks:
-            for row in self._database.fetch(check.query):
-                raise check.refusal(after, row)
-        there = self._database.columns(after.table.schema, after.table.name)
-        for statement in change.statements:
-            if not is_done(statement, there, after):
-                self._database.run(statement)
-        if change.is_remade:
-            self._run(plan_streams_anew(self._zone, after.table))
-
-    def _drain(self, schema: TableSchema) -> None:
-        """Merge all that has landed, as the task does; two of them take turns by the stream.
-
-        Where the task has another rule than the file by now, it is suspended, and all messages are merged again.
-        """
-        there = self._database.task_definition(self._zone.schema, f"{schema.table}/task")
-        if treats_otherwise(self._zone, schema, there):
-            self._run([*plan_stream_anew(self._zone, schema.table), *plan_new_columns(self._zone, schema)])
-        with self._database.transaction(self._name):
-            self._database.run(plan_landed_merge(self._zone, schema))
+                self._tables.begin(schema)
+            case Migrate():
+                return following.after, self._tables.migrate(following, step, schema)
+        return following.after, ()
 
     def _cross_barrier(self, table: TableId, step: Step, schema: TableSchema, known: TableState | None) -> None:
         """Begin, empty or end the table, at most once."""
@@ -358,12 +284,13 @@ class LandingSink:
             return
         match crossing:
             case Make():
-                self._begin(schema)
+                self._tables.begin(schema)
             case MakeAnew(before):
-                self._end(replace(before, ended=False), drop=True)
-                self._begin(schema)
-            case End(before):
-                self._end(before)
+                self._tables.end(before.schema, drop=True)
+                self._tables.begin(schema)
+            case End(before) if before is not None and not before.ended:
+                self._tables.end(before.schema, drop=self._rules.dropped_tables == "drop")
+        moot = () if isinstance(crossing, Empty) else self._tables.unfinished(table)
         with self._database.transaction(self._name), self._progress.of_tables([table]):
             if isinstance(crossing, Empty) and not crossing.before.ended:
                 self._database.run(plan_passing(self._zone, table))
@@ -371,30 +298,10 @@ class LandingSink:
                 self._database.run(f"DELETE FROM {path}")  # noqa: S608 - the name is quoted
             if known is not None or isinstance(crossing, Make):
                 self._database.run(plan_landing(self._zone, table), [f"[{render_barrier(step.pieces[0].batch)}]"])
+            self._tables.delete(moot)
             self._remember(table, step, crossing.after)
-
-    def _end(self, known: TableState | None, *, drop: bool = False) -> None:
-        """Merge what has landed of the table, and nothing after that; drop the public one where that is wanted.
-
-        For a table that is to be dropped nothing is merged: what cannot be merged must not keep it from its end.
-        """
-        if known is None or known.ended:
-            return
-        table, drop = known.schema.table, drop or self._rules.dropped_tables == "drop"
-        if not drop and self._database.has_stream(self._zone.schema, f"{table}/stream"):
-            try:
-                self._drain(known.schema)
-            except RefusedStatementError as error:
-                hint = ENDED_WITH_RULE if self._zone.rule(table) else error.hint
-                raise RefusedStatementError(error.message, hint) from error
-        self._run(plan_end(self._zone, table))
-        if drop and self._database.columns(table.schema, table.name):
-            self._run(plan_drop(self._database.dialect, TargetTable("", known.schema)))
+        self._tables.forget(moot)
 
     def _forget(self) -> None:
         self._made.clear()
-        self._schemas.clear()
-
-    def _run(self, statements: Sequence[str]) -> None:
-        for statement in statements:
-            self._database.run(statement)
+        self._tables.ask_again()
