@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,14 @@ from tests.servers.cut_warehouse import CutError
 from tests.servers.snowflake_case import tell_problems
 
 from penstock.adapters.snowflake.connection import SnowflakeDatabase
-from penstock.core.errors import UsageError
+from penstock.core.errors import ConflictError, UsageError
 from penstock.links.warehouse.landing_sink import LandingSink
 from penstock.wiring.landing_plans import apply_zones, plan_zones, rebuild_table
 from penstock.wiring.warehouses import open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from tests.servers.chain import Chain
     from tests.servers.snowflake_case import Landed
@@ -130,6 +132,37 @@ def test_what_is_applied_ahead_of_the_first_rows_and_again_behind_them_changes_n
     landed.merge()
 
     landed.agrees("t0")
+
+
+def test_an_instance_that_slept_while_another_one_loaded_lands_nothing_again(
+    landed: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain, transaction, overtaken = landed.chain, SnowflakeDatabase.transaction, list[str]()
+    chain.write(f"CREATE TABLE t0 ({_COLUMNS})", f"INSERT INTO t0 VALUES (1, {_ROW})")
+    chain.start()
+    chain.carry()
+
+    def sleep(self: SnowflakeDatabase, name: str) -> AbstractContextManager[None]:
+        if not overtaken:
+            overtaken.append(name)
+            chain.write("UPDATE t0 SET price = 4 WHERE id = 1")
+            chain.carry()
+            landed.merge()
+        return transaction(self, name)
+
+    chain.write("UPDATE t0 SET price = 3 WHERE id = 1")
+    chain.capture()
+    chain.write_objects()
+    with monkeypatch.context() as patch:
+        patch.setattr(SnowflakeDatabase, "transaction", sleep)
+        with suppress(ConflictError):
+            chain.load()
+    chain.carry()
+    landed.merge()
+
+    landed.agrees("t0")
+    assert len(overtaken) == 1
+    assert len(landed.messages("t0")) == len(set(landed.messages("t0"))) == 3
 
 
 def test_a_table_of_somebody_else_and_one_without_a_key_stop_alone(landed: Landed) -> None:

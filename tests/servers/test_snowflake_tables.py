@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.chain import make_chain
-from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, rows_in, schema, schema_change, snowflake_target
+from tests.servers.sink_case import (
+    FIRST,
+    INT,
+    SCHEMAS,
+    TABLE,
+    rows_in,
+    schema,
+    schema_change,
+    snowflake_target,
+    write_batch,
+)
 from tests.servers.snowflake_case import Landed, lead_to_snowflake
 
 from penstock.adapters.snowflake.audited import AuditedSnowflake
@@ -17,9 +27,10 @@ from penstock.config.audits import AuditSpec
 from penstock.core.audit.minhash import hashes
 from penstock.core.audit.queries import Within, minima_query, read_minima, read_signatures, signature_query
 from penstock.core.audit.side import AuditColumn, AuditSide
-from penstock.core.errors import RefusedStatementError, TableStoppedError
+from penstock.core.errors import RefusedStatementError, TableStoppedError, TableWaitsError
 from penstock.core.schema_changes import Move
 from penstock.core.tables import TableId
+from penstock.links.warehouse.merges import Merges
 from penstock.wiring.audit import run_audit
 from penstock.wiring.zone_status import zone_links
 
@@ -70,6 +81,31 @@ def test_a_definition_that_is_refused_stops_its_table_and_is_done_once_that_is_m
     assert list(map(repr, rows_in(later))) == ["('a', 1, None)", "('b', 2, None)"]
     assert later._warehouse.fetch("SELECT COUNT(*) FROM penstock.definitions") == [(0,)]
     assert later._warehouse.fetch('SELECT COUNT(*) FROM "penstock"."staged/shop/shopdb"') == [(0,)]
+
+
+def test_two_instances_that_load_a_change_log_at_once_write_each_entry_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = replace(FIRST, key=())
+    one, other = place.open(), place.open()
+    one.load(TABLE, [schema_change(1)], {1: log})
+    # What an earlier instance left open is ended before this.
+    other.finish(0)
+    batch, bring_in = write_batch(place, log, 1, 0, [("a", 1, "c")]), Merges.bring_in
+
+    def wait(self: Merges, *given: object, **named: object) -> None:
+        monkeypatch.setattr(Merges, "bring_in", bring_in)
+        # Snowflake lets it wait; the stand-in refuses it.
+        with suppress(TableWaitsError):
+            other.load(TABLE, [batch], {1: log})
+        bring_in(self, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Merges, "bring_in", wait)
+    with suppress(TableWaitsError):
+        one.load(TABLE, [batch], {1: log})
+    other.load(TABLE, [batch], {1: log})
+
+    assert rows_in(one, "SELECT id, qty, _op FROM shop.orders") == [("a", 1, "c")]
 
 
 @pytest.mark.nightly

@@ -23,6 +23,9 @@ class LandingDatabase(StateDatabase, Protocol):
     def transaction(self, name: str) -> AbstractContextManager[None]:
         """Commit all statements of a `with` block, or none; none of them may define anything.
 
+        One that is called the same, in whatever process, waits until this one is over, and sees what it did. The
+        schema of our state tables is there.
+
         `name` is what it is called for `end_transactions`: letters, digits and underscores.
         """
         ...

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.adapters.snowflake.copies import Copies
 from penstock.adapters.snowflake.errors import explain
+from penstock.adapters.snowflake.turns import prepare_turns
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.dialect import quote_name
@@ -71,6 +72,7 @@ class SnowflakeDatabase:
         """Connect; raises UsageError without the connector, UnavailableError and SinkError as `_explain` says."""
         self._account = account
         self._copies: Copies | None = None
+        self._turns: dict[str, str] = {}
         self._driver = _driver()
         given = {
             "account": account.account,
@@ -122,8 +124,11 @@ class SnowflakeDatabase:
     @contextmanager
     def transaction(self, name: str) -> Iterator[None]:
         """See `LandingDatabase`."""
+        if name not in self._turns:
+            self._turns[name] = prepare_turns(self, name)
         self.run(f"BEGIN NAME {name}")
         try:
+            self.run(self._turns[name])
             yield
             self.run("COMMIT")
         except BaseException:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import RefusedStatementError, TableStoppedError
+from penstock.core.errors import ConflictError, RefusedStatementError, TableStoppedError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.landing import plan_landing, plan_landings, plan_passing, plan_table
 from penstock.core.warehouse.load_plan import plan_positions, plan_steps
@@ -49,6 +51,14 @@ if TYPE_CHECKING:
 
 _INSERT_BYTES = 8 << 20
 """How much JSON a statement brings; a value has 16 MiB at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a step was planned from: what was known of its table, and what of it was loaded."""
+
+    state: TableState | None
+    positions: Mapping[tuple[str, int], int]
 
 
 class LandingSink:
@@ -126,8 +136,10 @@ class LandingSink:
         share = self._rules.shared_by(at_once)
         changes = 0
         try:
-            for step in plan_steps(self.positions(table), batches, share.rows_max, share.bytes_max):
-                changes += self._take(table, step, schemas[step.schema_id])
+            positions = self.positions(table)
+            for step in plan_steps(positions, batches, share.rows_max, share.bytes_max):
+                changes += self._take(table, step, schemas[step.schema_id], positions)
+                positions |= plan_positions(positions, [piece.batch for piece in step.pieces])
         except RefusedStatementError as error:
             self._forget()
             raise TableStoppedError(str(table), "", "the target's table", error.message, error.hint) from error
@@ -164,14 +176,15 @@ class LandingSink:
         """See `Sink`."""
         self._database.close()
 
-    def _take(self, table: TableId, step: Step, schema: TableSchema) -> int:
-        """Bring a step in, and return how many changes it had."""
+    def _take(self, table: TableId, step: Step, schema: TableSchema, positions: Mapping[tuple[str, int], int]) -> int:
+        """Bring a step in, which was planned from `positions`, and return how many changes it had."""
         known = self._progress.table(table)
+        seen = _Seen(known, positions)
         if step.kind is not SchemaChangeKind.SCHEMA:
-            self._cross_barrier(table, step, schema, known)
+            self._cross_barrier(table, step, schema, seen)
             return 0
         state, altered = self._follow_schema(step, schema, known)
-        with self._database.transaction(self._name), self._progress.of_tables([table]):
+        with self._transaction(table, seen):
             if known is not None and known.schema != state.schema:
                 entries = render_schema_changes(self._progress.positions(table), max(step.first_orders))
                 self._database.run(plan_landing(self._zone, table), [entries])
@@ -179,6 +192,15 @@ class LandingSink:
             changes = self._bring(table, step, schema, state)
         self._tables.forget(altered)
         return changes
+
+    @contextmanager
+    def _transaction(self, table: TableId, seen: _Seen) -> Iterator[None]:
+        """Begin a transaction. Raises ConflictError where the table is not where it was when this was planned."""
+        with self._database.transaction(self._name), self._progress.of_tables([table]):
+            if _Seen(self._progress.table(table), self._progress.positions(table)) != seen:
+                message = f"{table}: another instance of this pipeline has loaded it meanwhile"
+                raise ConflictError(message, "a rerun goes on from here; see that only one instance runs")
+            yield
 
     def _make_ahead(
         self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema]
@@ -277,9 +299,9 @@ class LandingSink:
                 return following.after, self._tables.migrate(following, step, schema)
         return following.after, ()
 
-    def _cross_barrier(self, table: TableId, step: Step, schema: TableSchema, known: TableState | None) -> None:
+    def _cross_barrier(self, table: TableId, step: Step, schema: TableSchema, seen: _Seen) -> None:
         """Begin, empty or end the table, at most once."""
-        crossing = plan_barrier(known, step, schema, "hard")
+        crossing = plan_barrier(seen.state, step, schema, "hard")
         if crossing is None:
             return
         match crossing:
@@ -291,12 +313,12 @@ class LandingSink:
             case End(before) if before is not None and not before.ended:
                 self._tables.end(before.schema, drop=self._rules.dropped_tables == "drop")
         moot = () if isinstance(crossing, Empty) else self._tables.unfinished(table)
-        with self._database.transaction(self._name), self._progress.of_tables([table]):
+        with self._transaction(table, seen):
             if isinstance(crossing, Empty) and not crossing.before.ended:
                 self._database.run(plan_passing(self._zone, table))
                 path = TargetTable("", crossing.before.schema).path(self._database.dialect)
                 self._database.run(f"DELETE FROM {path}")  # noqa: S608 - the name is quoted
-            if known is not None or isinstance(crossing, Make):
+            if seen.state is not None or isinstance(crossing, Make):
                 self._database.run(plan_landing(self._zone, table), [f"[{render_barrier(step.pieces[0].batch)}]"])
             self._tables.delete(moot)
             self._remember(table, step, crossing.after)
