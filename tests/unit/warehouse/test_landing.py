@@ -99,6 +99,7 @@ def test_a_table_is_made_of_a_landing_table_a_public_one_a_stream_and_a_task() -
         ),
         (
             'CREATE OR REPLACE TASK "landing"."shop.orders/task" WAREHOUSE = load_wh SCHEDULE = \'30 SECONDS\' '
+            "QUOTED_IDENTIFIERS_IGNORE_CASE = FALSE, DATE_INPUT_FORMAT = 'AUTO', TIMESTAMP_INPUT_FORMAT = 'AUTO' "
             f'WHEN SYSTEM$STREAM_HAS_DATA(\'"landing"."shop.orders/stream"\') AS {MERGE}'
         ),
         'ALTER TASK "landing"."shop.orders/task" RESUME',

@@ -42,6 +42,7 @@ def test_tasks_behind_a_merge_are_made_while_it_is_suspended_and_resumed_with_it
     assert suspend == 'ALTER TASK IF EXISTS "landing"."shop.orders/task" SUSPEND'
     assert merge.startswith(
         'CREATE OR REPLACE TASK "landing"."shop.orders/task" WAREHOUSE = load_wh SCHEDULE = \'30 SECONDS\' '
+        "QUOTED_IDENTIFIERS_IGNORE_CASE = FALSE, DATE_INPUT_FORMAT = 'AUTO', TIMESTAMP_INPUT_FORMAT = 'AUTO' "
         "SUSPEND_TASK_AFTER_NUM_FAILURES = 0 WHEN "
     )
     assert graph == [
@@ -51,11 +52,13 @@ def test_tasks_behind_a_merge_are_made_while_it_is_suspended_and_resumed_with_it
         'CREATE STREAM IF NOT EXISTS "landing"."shop/read/stream" ON TABLE "shop"."orders" SHOW_INITIAL_ROWS = TRUE',
         (
             'CREATE OR REPLACE TASK "landing"."shop/read/task" WAREHOUSE = load_wh '
+            "QUOTED_IDENTIFIERS_IGNORE_CASE = FALSE "
             'AFTER "landing"."shop.orders/task" WHEN SYSTEM$STREAM_HAS_DATA(\'"landing"."shop/read/stream"\') '
             'AS INSERT INTO mart.days SELECT id FROM "landing"."shop/read/stream"'
         ),
         (
             'CREATE OR REPLACE TASK "landing"."shop/sums/task" WAREHOUSE = load_wh '
+            "QUOTED_IDENTIFIERS_IGNORE_CASE = FALSE "
             'AFTER "landing"."shop/read/task", "landing"."shop.orders/task" '
             "AS BEGIN BEGIN TRANSACTION; DELETE FROM mart.sum -- all\n; INSERT INTO mart.sum SELECT 1\n; COMMIT; "
             "EXCEPTION WHEN OTHER THEN ROLLBACK; RAISE; END"
@@ -79,7 +82,7 @@ def test_a_graph_of_no_table_has_a_root_of_its_own_that_counts_failures() -> Non
         'ALTER TASK IF EXISTS "landing"."shop/hourly/task" SUSPEND',
         (
             'CREATE OR REPLACE TASK "landing"."shop/hourly/task" WAREHOUSE = load_wh SCHEDULE = \'1 HOUR\' '
-            "SUSPEND_TASK_AFTER_NUM_FAILURES = 3 AS DELETE FROM mart.x"
+            "QUOTED_IDENTIFIERS_IGNORE_CASE = FALSE SUSPEND_TASK_AFTER_NUM_FAILURES = 3 AS DELETE FROM mart.x"
         ),
         'SELECT SYSTEM$TASK_DEPENDENTS_ENABLE(\'"landing"."shop/hourly/task"\')',
     ]

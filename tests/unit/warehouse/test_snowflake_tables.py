@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import sqlglot
 
+from penstock.adapters.snowflake.connection import SESSION
 from penstock.core.audit.queries import Within, keys_query, minima_query, rows_query, signature_query
 from penstock.core.audit.side import AuditColumn, AuditSide
 from penstock.core.audit.snowflake import SNOWFLAKE as AUDITED
@@ -19,6 +20,7 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import BytesType, Column, DecimalType, IntegerType, TableId, TableSchema, TextType, VectorType
 from penstock.core.warehouse.dialects import SNOWFLAKE
+from penstock.core.warehouse.landing_tasks import MERGE_PARAMETERS
 from penstock.core.warehouse.load_plan import plan_transactions
 from penstock.core.warehouse.messages import render_staged_rows, require_fitting, split_texts
 from penstock.core.warehouse.partial_rows import Lacking, plan_completion
@@ -207,3 +209,8 @@ def test_rows_that_come_as_files_are_put_and_copied() -> None:
         f"COPY INTO {PATH} FROM @{stage}/a.json.gz FILE_FORMAT = (TYPE = JSON) PURGE = TRUE ON_ERROR = ABORT_STATEMENT"
     )
     assert list(split_texts(iter(["{}", "[1]", "2"]), 4, as_array=False)) == ["{}", "[1]\n2"]
+
+
+def test_statements_of_loads_read_names_dates_and_times_as_those_of_tasks_do() -> None:
+    assert {"QUOTED_IDENTIFIERS_IGNORE_CASE", "DATE_INPUT_FORMAT", "TIMESTAMP_INPUT_FORMAT"} == set(MERGE_PARAMETERS)
+    assert MERGE_PARAMETERS.items() <= SESSION.items()

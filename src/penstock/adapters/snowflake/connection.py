@@ -14,6 +14,7 @@ from penstock.core.errors import PenstockError, UsageError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
+from penstock.core.warehouse.landing_tasks import MERGE_PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 
 SESSION: Final[Mapping[str, str | int | bool]] = {
     "TIMEZONE": "UTC",
-    # With `true`, names in quotes would be names in capitals.
-    "QUOTED_IDENTIFIERS_IGNORE_CASE": False,
+    **MERGE_PARAMETERS,
     "BINARY_INPUT_FORMAT": "HEX",
     "TRANSACTION_ABORT_ON_ERROR": False,
     # A second run of a MERGE with two rows of a key would else take either of them.

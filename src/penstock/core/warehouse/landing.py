@@ -41,11 +41,13 @@ from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.landing_rules import LACKS
 from penstock.core.warehouse.landing_tasks import (
+    MERGE_PARAMETERS,
     follows_merge,
     identifier,
     plan_graphs,
     plan_graphs_end,
     plan_suspension,
+    render_parameters,
 )
 from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
@@ -156,6 +158,7 @@ def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:
     task = zone.task(schema.table)
     has_data = quote_text(zone.stream(schema.table), SNOWFLAKE)
     runs = f"WAREHOUSE = {identifier(zone.virtual_warehouse)} SCHEDULE = {quote_text(zone.schedule, SNOWFLAKE)}"
+    runs += f" {render_parameters(MERGE_PARAMETERS)}"
     body, has_others = plan_landed_merge(zone, schema), follows_merge(zone, schema.table)
     if has_others:
         # Snowflake counts failures of a graph at its root, and merges go on whatever fails behind them.

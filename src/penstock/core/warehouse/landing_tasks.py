@@ -20,11 +20,14 @@ from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.micro_batches import NEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.core.tables import TableId
 
-
+NAMES_PARAMETERS: Final[Mapping[str, str | bool]] = {"QUOTED_IDENTIFIERS_IGNORE_CASE": False}
+"""Session parameters of every task, whatever the account sets. With `true`, names in quotes would be in capitals."""
+MERGE_PARAMETERS: Final = {**NAMES_PARAMETERS, "DATE_INPUT_FORMAT": "AUTO", "TIMESTAMP_INPUT_FORMAT": "AUTO"}
+"""Those of a merge, which casts texts of ours. How SQL of the user's reads dates is left to the account."""
 _TEXT_OR_COMMENT: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"]|\"\")*\"|(?:--|//)[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -108,6 +111,15 @@ def plan_graphs(zone: TaskZone, table: TableId | None) -> list[str]:
     return statements + [plan_start(zone, root) for root in dict.fromkeys(f"{task.root}/task" for task in tasks)]
 
 
+def render_parameters(parameters: Mapping[str, str | bool]) -> str:
+    """Return session parameters as CREATE TASK takes them."""
+    values = {
+        name: str(value).upper() if isinstance(value, bool) else quote_text(value, SNOWFLAKE)
+        for name, value in parameters.items()
+    }
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
 def plan_start(zone: TaskZone, root: str) -> str:
     """Return what lets a task and all that come after it run; `root` is its name in the zone's schema."""
     return f"SELECT SYSTEM$TASK_DEPENDENTS_ENABLE({quote_text(_path(zone, root), SNOWFLAKE)})"
@@ -182,6 +194,8 @@ def _create(zone: TaskZone, task: ZoneTask) -> str:
     parts = [f"CREATE OR REPLACE TASK {_path(zone, task.object)}", f"WAREHOUSE = {identifier(zone.virtual_warehouse)}"]
     if task.schedule:
         parts.append(f"SCHEDULE = {quote_text(task.schedule, SNOWFLAKE)}")
+    parts.append(render_parameters(NAMES_PARAMETERS))
+    if task.schedule:
         parts.append(f"SUSPEND_TASK_AFTER_NUM_FAILURES = {task.failures_max}")
     else:
         parts.append(f"AFTER {', '.join(_path(zone, name) for name in task.predecessors)}")

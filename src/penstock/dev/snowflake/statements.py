@@ -125,7 +125,7 @@ Statement: TypeAlias = Definition | Show | ShowTransactions | AbortTransaction
 ANY_NAME: Final = r'(?:"(?:[^"]|"")+"|[\w$]+)(?:\.(?:"(?:[^"]|"")+"|[\w$]+)){0,2}'
 _NAME: Final = rf"(?P<name>{ANY_NAME})"
 _CREATE: Final = r"CREATE\s+(?P<replace>OR\s+REPLACE\s+)?%s\s+(?P<exists>IF\s+NOT\s+EXISTS\s+)?" + _NAME
-_OPTION: Final = re.compile(r"\s*(?P<key>[A-Z_]+)\s*=\s*(?P<value>'(?:[^']|'')*'|[\w.$\"]+)", re.IGNORECASE)
+_OPTION: Final = re.compile(r"\s*,?\s*(?P<key>[A-Z_]+)\s*=\s*(?P<value>'(?:[^']|'')*'|[\w.$\"]+)", re.IGNORECASE)
 _AS: Final = re.compile(r"\s*AS\s+", re.IGNORECASE)
 _AFTER: Final = re.compile(rf"\s*AFTER\s+(?P<after>{ANY_NAME}(?:\s*,\s*{ANY_NAME})*)\s+", re.IGNORECASE)
 _WHEN: Final = re.compile(r"\s*WHEN\s+(?P<when>.*?)\s+AS\s+", re.IGNORECASE | re.DOTALL)
@@ -143,6 +143,9 @@ _TASK_OPTIONS: Final = frozenset(
         "ALLOW_OVERLAPPING_EXECUTION",
         "USER_TASK_MANAGED_INITIAL_WAREHOUSE_SIZE",
         "COMMENT",
+        "QUOTED_IDENTIFIERS_IGNORE_CASE",
+        "DATE_INPUT_FORMAT",
+        "TIMESTAMP_INPUT_FORMAT",
     }
 )
 
