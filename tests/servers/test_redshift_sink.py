@@ -26,12 +26,9 @@ from penstock.adapters.redshift.preflight import examine_database
 from penstock.adapters.redshift.query import query
 from penstock.core.errors import SinkError, TableStoppedError, UsageError
 from penstock.core.file_formats import PARQUET, FileFormat
-from penstock.core.patterns import TablePatterns
 from penstock.core.tables import BytesType, IntegerType, PrintedType, TextType
-from penstock.core.warehouse.attributes import Spread
 from penstock.core.warehouse.dialects import REDSHIFT_SUPER
 from penstock.core.warehouse.redshift_copy import CopyRights
-from penstock.core.warehouse.table_layout import TableLayouts
 from penstock.ports.queries import ReadLimits
 
 if TYPE_CHECKING:
@@ -41,9 +38,6 @@ if TYPE_CHECKING:
     from penstock.core.batches import Batch
     from penstock.dev.redshift import RedshiftServer
     from penstock.links.warehouse.sink import SqlSink
-
-NOTE = schema(note=TextType(5, "ascii"))
-LONGER = schema(note=TextType(9, "ascii"))
 
 
 @pytest.fixture
@@ -111,59 +105,6 @@ def test_an_empty_binary_is_not_null(place: Place, null: list[tuple[str, None]])
 
     found = rows_in(sink, "SELECT id, TO_HEX(body) FROM shop.orders ORDER BY id")
     assert found == [("a", ""), ("b", "00"), *null]
-
-
-def test_layouts_are_given_and_kept_when_a_table_is_made_anew(place: Place) -> None:
-    spread = Spread("KEY", "qty", "COMPOUND", ("qty", "id"), {"id": "zstd"})
-    layouts = TableLayouts([(TablePatterns(("shop.*",)), spread)])
-    laid_out = replace(place, target=replace(target(place), layouts=layouts))
-    with closing(laid_out.open()) as sink:
-        sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], SCHEMAS)
-        first = sink._warehouse.attributes(TABLE)
-        place.do("COMMENT ON TABLE shop.orders IS 'ours'", "GRANT SELECT ON shop.orders TO PUBLIC")
-        sink.load(TABLE, [schema_change(2, 1), write_batch(place, SCHEMAS[2], 2, 1, [("b", 2**40, "c")])], SCHEMAS)
-        second = sink._warehouse.attributes(TABLE)
-        encoded = rows_in(
-            sink, "SELECT encoding FROM svv_redshift_columns WHERE column_name = 'id' AND schema_name = 'shop'"
-        )
-
-    assert first.spread == second.spread == replace(spread, encodings={})
-    assert (second.comment, [grant.grantee for grant in second.grants]) == ("ours", ["PUBLIC"])
-    assert sink._warehouse.dialect.name == "redshift"
-    assert encoded == [("zstd",)]
-
-
-def test_late_binding_views_are_named_where_a_change_breaks_them(place: Place) -> None:
-    both = schema(note=TextType(5, "ascii"), qty=IntegerType(32, unsigned=False))
-    schemas = {1: both, 2: schema(qty=IntegerType(32, unsigned=False)), 3: FIRST, 4: SCHEMAS[2]}
-    sink = place.open()
-    sink.load(TABLE, [write_batch(place, both, 1, 0, [("a", "x", 1, "c")])], schemas)
-    late = "WITH NO SCHEMA BINDING"
-    place.do(
-        f"CREATE VIEW public.notes AS SELECT id, note FROM shop.orders {late}",
-        f"CREATE VIEW public.all_of_it AS SELECT * FROM shop.orders {late}",
-        f"CREATE VIEW public.others AS SELECT note FROM shop.notes {late}",
-    )
-    gone = [schema_change(2, 1), write_batch(place, schemas[2], 2, 1, [("b", 2, "c")])]
-
-    with pytest.raises(TableStoppedError, match=r"it: view public\.notes\n"):
-        sink.load(TABLE, gone, schemas)
-    place.do("DROP VIEW public.notes")
-    sink.load(TABLE, gone, schemas)
-    sink.load(TABLE, [schema_change(4, 2), write_batch(place, SCHEMAS[2], 4, 2, [("c", 2**40, "c")])], schemas)
-
-    assert place.ask("SELECT * FROM public.all_of_it ORDER BY id") == [("a", 1), ("b", 2), ("c", 2**40)]
-
-
-def test_a_longer_text_is_made_room_for_ahead_of_the_transaction(place: Place) -> None:
-    schemas = {1: NOTE, 2: LONGER}
-    sink = place.open()
-    sink.load(TABLE, [write_batch(place, NOTE, 1, 0, [("a", "short", "c")])], schemas)
-
-    sink.load(TABLE, [schema_change(2, 1), write_batch(place, LONGER, 2, 1, [("b", "longer", "c")])], schemas)
-
-    assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(9)"
-    assert rows_in(sink) == [("a", "short"), ("b", "longer")]
 
 
 JSON = schema(doc=PrintedType("json"))
@@ -303,6 +244,20 @@ def test_tables_that_differ_in_nothing_but_case_are_one_table_there(place: Place
 
     assert rows_in(sink) == [("a", 1)]
     assert rows_in(sink, "SELECT * FROM shop.mixed") == [("b", 2)]
+
+
+def test_names_with_capitals_outside_of_ascii_are_found_again(place: Place) -> None:
+    table = replace(TABLE, schema="Größe", name="ÜberSicht")
+    named = replace(schema(Änderung=TextType(5, "ascii")), table=table)
+    longer = replace(schema(Änderung=TextType(9, "ascii")), table=table)
+    sink = place.open()
+
+    sink.load(table, [write_batch(place, named, 1, 0, [("a", "x", "c")])], {1: named})
+    more = [schema_change(2, 1), write_batch(place, longer, 2, 1, [("b", "longer", "c")])]
+    sink.load(table, more, {1: named, 2: longer})
+
+    assert rows_in(sink, 'SELECT * FROM "größe"."Übersicht" ORDER BY id') == [("a", "x"), ("b", "longer")]
+    assert sink._warehouse.attributes(table).columns == ("id", "Änderung")
 
 
 def test_a_name_that_is_too_long_stops_its_table(place: Place, sink: SqlSink) -> None:

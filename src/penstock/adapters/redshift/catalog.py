@@ -1,14 +1,16 @@
 """What Redshift's catalogs know of a table, in our words.
 
 Source: Amazon Redshift Database Developer Guide, "System catalog tables" (those of
-PostgreSQL 8), "SVV_REDSHIFT_COLUMNS", "SVV_RELATION_PRIVILEGES", "SVV_TABLE_INFO".
-Names are in small letters there, however they were written.
+PostgreSQL 8), "SVV_REDSHIFT_COLUMNS", "SVV_RELATION_PRIVILEGES", "SVV_TABLE_INFO",
+"Names and identifiers": the letters of ASCII are small there, however they were written,
+and all others are as they were written. LOWER would make them small, too.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.core.warehouse.attributes import Attributes, Grant, Spread
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     Fetch: TypeAlias = Callable[[str, Sequence[Value]], list[tuple[Value, ...]]]
 
-_OF_TABLE = "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = LOWER(?) AND c.relname = LOWER(?)"
+_OF_TABLE = "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relname = ?"
 _NAMES = (
     ("character varying", "VARCHAR"),
     ("binary varying", "VARBYTE"),
@@ -32,13 +34,19 @@ _NAMES = (
     (" without time zone", ""),
     ("timestamp with time zone", "TIMESTAMPTZ"),
 )
+_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
 _AUTO = re.compile(r"AUTO\b")
 _LATE = "%with no schema binding%"
 
 
+def fold_name(name: str) -> str:
+    """Return a name as the catalogs have it."""
+    return name.translate(_SMALL)
+
+
 def has_table(fetch: Fetch, table: TableId) -> bool:
     """Whether there is a table or view of this name."""
-    return bool(fetch(f"SELECT 1 FROM pg_class c {_OF_TABLE}", [table.schema, table.name]))  # noqa: S608 - texts of ours
+    return bool(fetch(f"SELECT 1 FROM pg_class c {_OF_TABLE}", _named(table)))  # noqa: S608 - texts of ours
 
 
 def read_columns(fetch: Fetch, table: TableId) -> Mapping[str, str]:
@@ -47,7 +55,7 @@ def read_columns(fetch: Fetch, table: TableId) -> Mapping[str, str]:
         SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_class c
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped {_OF_TABLE}
         ORDER BY a.attnum"""  # noqa: S608 - texts of ours
-    return {str(name): _type(str(type_)) for name, type_ in fetch(query, [table.schema, table.name])}
+    return {str(name): _type(str(type_)) for name, type_ in fetch(query, _named(table))}
 
 
 def read_attributes(fetch: Fetch, table: TableId) -> Attributes:
@@ -56,7 +64,7 @@ def read_attributes(fetch: Fetch, table: TableId) -> Attributes:
         SELECT COALESCE(a.attname, ''), d.description FROM pg_class c
         JOIN pg_description d ON d.objoid = c.oid
         LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid AND d.objsubid > 0 {_OF_TABLE}"""  # noqa: S608 - texts of ours
-    described = {str(column): str(text) for column, text in fetch(comments, [table.schema, table.name])}
+    described = {str(column): str(text) for column, text in fetch(comments, _named(table))}
     return Attributes(
         columns=tuple(read_columns(fetch, table)),
         owner=_owner(fetch, table),
@@ -82,10 +90,14 @@ def find_dependents(fetch: Fetch, table: TableId) -> list[Dependent]:
         LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubid AND d.refobjsubid > 0
         {_OF_TABLE}"""  # noqa: S608 - texts of ours
     read: dict[str, set[str]] = defaultdict(set)
-    for schema, view, column in fetch(query, [table.schema, table.name]):
+    for schema, view, column in fetch(query, _named(table)):
         read[f"view {schema}.{view}"].add(str(column))
     bound = [Dependent(name, "bound view", frozenset(columns - {""})) for name, columns in read.items()]
     return [*bound, *_late_views(fetch, table)]
+
+
+def _named(table: TableId) -> list[Value]:
+    return [fold_name(table.schema), fold_name(table.name)]
 
 
 def _late_views(fetch: Fetch, table: TableId) -> Iterator[Dependent]:
@@ -112,7 +124,7 @@ def _type(name: str) -> str:
 def _owner(fetch: Fetch, table: TableId) -> str:
     """Return the owner, "" where that is us."""
     query = f"SELECT pg_get_userbyid(c.relowner), current_user FROM pg_class c {_OF_TABLE}"  # noqa: S608 - texts of ours
-    found = fetch(query, [table.schema, table.name])
+    found = fetch(query, _named(table))
     return "".join(str(owner) for owner, we in found if owner != we)
 
 
@@ -120,8 +132,8 @@ def _grants(fetch: Fetch, table: TableId) -> list[Grant]:
     """Return the rights that others have; the owner's own are not among them."""
     query = """
         SELECT privilege_type, identity_name, identity_type, CASE WHEN admin_option THEN 1 ELSE 0 END
-        FROM svv_relation_privileges WHERE namespace_name = LOWER(?) AND relation_name = LOWER(?)"""
-    name = [table.schema, table.name]
+        FROM svv_relation_privileges WHERE namespace_name = ? AND relation_name = ?"""
+    name = _named(table)
     owner = f"SELECT pg_get_userbyid(c.relowner) FROM pg_class c {_OF_TABLE}"  # noqa: S608 - texts of ours
     owners = {str(user) for (user,) in fetch(owner, name)}
     return [
@@ -141,16 +153,16 @@ def _grantee(name: str, kind: str) -> str:
 def _spread(fetch: Fetch, table: TableId) -> Spread:
     keys = """
         SELECT column_name, CASE WHEN distkey THEN 1 ELSE 0 END, sortkey FROM svv_redshift_columns
-        WHERE schema_name = LOWER(?) AND table_name = LOWER(?) ORDER BY ABS(sortkey)"""
-    found = [(str(column), bool(dist), int(sort)) for column, dist, sort in fetch(keys, [table.schema, table.name])]
+        WHERE schema_name = ? AND table_name = ? ORDER BY ABS(sortkey)"""
+    found = [(str(column), bool(dist), int(sort)) for column, dist, sort in fetch(keys, _named(table))]
     sort_key = tuple(column for column, _, sort in found if sort)
     # The numbers of an interleaved key are above and below 0 by turns.
     sort_style = "INTERLEAVED" if any(sort < 0 for *_, sort in found) else "COMPOUND"
     for column, dist, _ in found:
         if dist:
             return Spread("KEY", column, sort_style, sort_key)
-    style = 'SELECT diststyle FROM svv_table_info WHERE "schema" = LOWER(?) AND "table" = LOWER(?)'
+    style = 'SELECT diststyle FROM svv_table_info WHERE "schema" = ? AND "table" = ?'
     # A table without rows is not in there, and may be spread anew.
-    for (text,) in fetch(style, [table.schema, table.name]):
+    for (text,) in fetch(style, _named(table)):
         return Spread("AUTO" if _AUTO.match(str(text)) else str(text), "", sort_style, sort_key)
     return Spread("AUTO", "", sort_style, sort_key)

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.adapters.redshift.catalog import find_dependents, has_table, read_attributes, read_columns
+from penstock.adapters.redshift.catalog import find_dependents, fold_name, has_table, read_attributes, read_columns
 from penstock.adapters.redshift.connection import (
     DRIVER_ERRORS,
     LOCK_HINT,
@@ -252,7 +252,7 @@ class RedshiftWarehouse:
 
     def has_schema(self, name: str) -> bool:
         """See `Warehouse`."""
-        return bool(self.fetch("SELECT 1 FROM pg_namespace WHERE nspname = LOWER(?)", [name]))
+        return bool(self.fetch("SELECT 1 FROM pg_namespace WHERE nspname = ?", [fold_name(name)]))
 
     def columns(self, table: TableId) -> Mapping[str, str]:
         """See `Warehouse`."""

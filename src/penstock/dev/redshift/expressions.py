@@ -18,7 +18,7 @@ VERSION = (
     "Redshift 1.0.0 (Penstock's stand-in)"
 )
 _LONG_NAME_BYTES = 63
-_FUNCTIONS = {"NVL": "coalesce", "LEN": "length"}
+_FUNCTIONS = {"NVL": "coalesce", "LEN": "length", "LOWER": "standin_lower", "UPPER": "standin_upper"}
 _REFUSED = {
     ("ON", "CONFLICT"): 'syntax error at or near "CONFLICT"',
     ("DISTINCT", "ON"): "SELECT DISTINCT ON is not supported",

@@ -33,6 +33,12 @@ CREATE FUNCTION hllsketch_in(cstring) RETURNS hllsketch LANGUAGE internal IMMUTA
 CREATE FUNCTION hllsketch_out(hllsketch) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
 CREATE TYPE hllsketch (INPUT = hllsketch_in, OUTPUT = hllsketch_out, LIKE = text);
 
+-- "LOWER", "UPPER": they know all of Unicode; names fold in ASCII alone, as PostgreSQL's do in this database.
+CREATE FUNCTION standin_lower(text) RETURNS text LANGUAGE sql IMMUTABLE STRICT
+    AS $$ SELECT lower($1 COLLATE "und-x-icu") COLLATE "default" $$;
+CREATE FUNCTION standin_upper(text) RETURNS text LANGUAGE sql IMMUTABLE STRICT
+    AS $$ SELECT upper($1 COLLATE "und-x-icu") COLLATE "default" $$;
+
 -- Both are compared, sorted and grouped by what they keep.
 CREATE CAST (varbyte AS text) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (geometry AS text) WITHOUT FUNCTION AS IMPLICIT;

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ class Token:
 
     @property
     def name(self) -> str:
-        """The name that it stands for: Redshift folds names to lower case, quoted ones too."""
-        return (self.text[1:-1].replace('""', '"') if self.kind is SqlTokenKind.QUOTED else self.text).lower()
+        """The name that it stands for: Redshift folds its ASCII letters to lower case, in quotes too."""
+        name = self.text[1:-1].replace('""', '"') if self.kind is SqlTokenKind.QUOTED else self.text
+        return name.translate(_FOLDED)
 
     @property
     def value(self) -> str:
@@ -67,6 +69,7 @@ class Statement:
         return tuple(token.word for token in self.tokens[:count])
 
 
+_FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
