@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.cut_warehouse import CutError
 from tests.servers.redshift_case import target
 from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, Place, rows_in, schema, schema_change, write_batch
 
+from penstock.adapters.redshift.warehouse import RedshiftWarehouse
 from penstock.core.errors import TableStoppedError
 from penstock.core.patterns import TablePatterns
 from penstock.core.tables import IntegerType, TextType
 from penstock.core.warehouse.attributes import Spread
 from penstock.core.warehouse.table_layout import TableLayouts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.ports.warehouse import Value
 
 NOTE = schema(note=TextType(5, "ascii"))
 LONGER = schema(note=TextType(9, "ascii"))
@@ -75,4 +83,30 @@ def test_a_longer_text_is_made_room_for_ahead_of_the_transaction(place: Place) -
     sink.load(TABLE, [schema_change(2, 1), write_batch(place, LONGER, 2, 1, [("b", "longer", "c")])], schemas)
 
     assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(9)"
+    assert rows_in(sink) == [("a", "short"), ("b", "longer")]
+
+
+@pytest.mark.parametrize("cut", ["COPY", "COMMIT"])
+def test_a_load_that_fails_behind_the_room_for_a_longer_text_goes_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    schemas, run = {1: NOTE, 2: LONGER}, RedshiftWarehouse.run
+    place.open().load(TABLE, [write_batch(place, NOTE, 1, 0, [("a", "short", "c")])], schemas)
+    more = [schema_change(2, 1), write_batch(place, LONGER, 2, 1, [("b", "longer", "c")])]
+
+    def fail(self: RedshiftWarehouse, statement: str, values: Sequence[Value] = ()) -> None:
+        if statement.startswith(cut):
+            raise CutError(statement, "run again")
+        run(self, statement, values)
+
+    sink = place.open()
+    with monkeypatch.context() as patch:
+        patch.setattr(RedshiftWarehouse, "run", fail)
+        with pytest.raises(CutError):
+            sink.load(TABLE, more, schemas)
+    left = sink._warehouse.columns(TABLE)
+    sink = place.open()
+    sink.load(TABLE, more, schemas)
+
+    assert left["note"] == "VARCHAR(9)"
     assert rows_in(sink) == [("a", "short"), ("b", "longer")]

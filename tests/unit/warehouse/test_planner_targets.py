@@ -59,7 +59,7 @@ def migrate(dialect: Dialect, before: TableSchema, after: TableSchema, *, no_ren
 
 def migrate_around(dialect: Dialect, before: TableSchema, after: TableSchema, around: Around) -> list[str]:
     planned = plan_migration(dialect, TargetTable("", before), after, around)
-    return parsed(dialect, [*planned.ahead, *planned.statements])
+    return parsed(dialect, [*planned.all_statements])
 
 
 @pytest.mark.parametrize(

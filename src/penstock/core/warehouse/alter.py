@@ -17,7 +17,7 @@ from penstock.core.warehouse.columns import (
 )
 from penstock.core.warehouse.dialect import Dialect, Retype, quote_name
 from penstock.core.warehouse.key_index import plan_key_index
-from penstock.core.warehouse.migration import Around, Check, Migration
+from penstock.core.warehouse.migration import Around, Check, Migration, RetypedAhead
 from penstock.core.warehouse.narrowing import find_out_of_range
 from penstock.core.warehouse.other_key import plan_key_checks
 from penstock.core.warehouse.rebuild import plan_rebuild
@@ -60,8 +60,9 @@ def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema, ar
         made = plan_rebuild(dialect, target, after, around)
         return replace(made, checks=(*checks, *made.checks))
     types, apart = tuple(_retype(dialect, target, after, retyped)), not dialect.retypes_in_transaction
+    inside = () if apart else tuple(each.statement for each in types)
     return Migration(
-        tuple(_alter(dialect, target, after, () if apart else types)),
+        tuple(_alter(dialect, target, after, inside)),
         tuple(checks),
         ahead=types if apart else (),
         going=frozenset(column.name.casefold() for column in _going(target.schema, after)),
@@ -122,10 +123,13 @@ def _add(dialect: Dialect, path: str, schema: TableSchema, column: Column) -> It
         yield from (add, f"UPDATE {path} SET {name} = {fill}")  # noqa: S608 - names are quoted
 
 
-def _retype(dialect: Dialect, target: TargetTable, after: TableSchema, retyped: Sequence[Retyped]) -> Iterator[str]:
+def _retype(
+    dialect: Dialect, target: TargetTable, after: TableSchema, retyped: Sequence[Retyped]
+) -> Iterator[RetypedAhead]:
     for old, new in retyped:
         type_, name = column_type(dialect, after, new), quote_name(dialect, old.name)
-        yield f"ALTER TABLE {target.path(dialect)} {dialect.retype.format(name=name, type=type_)}"
+        statement = f"ALTER TABLE {target.path(dialect)} {dialect.retype.format(name=name, type=type_)}"
+        yield RetypedAhead(old.name, type_, statement)
 
 
 def _retyped(dialect: Dialect, before: TableSchema, after: TableSchema) -> list[Retyped]:

@@ -33,22 +33,36 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class RetypedAhead:
+    """A `column` that gets another `type`, as the dialect writes it, by a statement that runs in no transaction."""
+
+    column: str
+    type: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
 class Migration:
     """Statements, in order; first, each of the `checks` must find nothing.
 
     `going`, `retyped` and `renamed` are the columns that go, get another type or
     another name, in small letters, and `is_remade` says that the table is made
-    anew. `ahead` are statements that run in no transaction: they come before it,
-    and do no harm if nothing follows.
+    anew. What is `ahead` comes before the transaction, and does no harm if nothing
+    follows.
     """
 
     statements: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
-    ahead: tuple[str, ...] = ()
+    ahead: tuple[RetypedAhead, ...] = ()
     going: frozenset[str] = frozenset()
     retyped: frozenset[str] = frozenset()
     renamed: frozenset[str] = frozenset()
     is_remade: bool = False
+
+    @property
+    def all_statements(self) -> tuple[str, ...]:
+        """All of them, in the order in which they run."""
+        return (*(each.statement for each in self.ahead), *self.statements)
 
     def check_dependents(self, schema: TableSchema, dependents: Sequence[Dependent]) -> None:
         """Raise TableStoppedError, which names them, where some would break or stand in the way."""

@@ -66,4 +66,4 @@ class LoadPreview:
         before, state = self._tables.plan_deletes(known)
         change = self._tables.plan(state, fitted, LogPlace("", 0, 0, 0))
         self._tables.check(change, fitted)
-        return [*before, *change.ahead, *change.statements]
+        return [*before, *change.all_statements]

@@ -52,7 +52,6 @@ class TargetTables:
         self._known = known
         self._dialect = warehouse.dialect
         self._deletes = deletes
-        self._done_ahead: set[str] = set()
         self._planned: list[Planned] = []
         self._dropped: set[TableId] = set()
         self._moved: dict[TableId, TableId] = {}
@@ -244,7 +243,6 @@ class TargetTables:
         """Run what has to be done before the transaction, which is over."""
         for statement in error.statements:
             self._warehouse.run(statement)
-        self._done_ahead.update(error.statements)
 
     def _attributes(self, schema: TableSchema) -> Attributes:
         """What the table has, and the encodings that are asked for: other ones are the warehouse's choice."""
@@ -255,9 +253,16 @@ class TargetTables:
 
     def _carry_out(self, change: Migration, schema: TableSchema) -> None:
         self.check(change, schema)
-        if not set(change.ahead) <= self._done_ahead:
-            raise AheadOfTransactionError(change.ahead)
+        if left := self._left_ahead(change, schema):
+            raise AheadOfTransactionError(left)
         self.run(change.statements, schema.table)
+
+    def _left_ahead(self, change: Migration, schema: TableSchema) -> list[str]:
+        """Return what is to be done ahead, and was not by a load that failed behind it: Redshift refuses it then."""
+        if not change.ahead:
+            return []
+        there = {name.casefold(): type_ for name, type_ in self._warehouse.columns(schema.table).items()}
+        return [each.statement for each in change.ahead if there.get(each.column.casefold()) != each.type]
 
     def _make_schema(self, name: str) -> None:
         if not self._warehouse.has_schema(name):

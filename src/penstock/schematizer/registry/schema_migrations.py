@@ -92,7 +92,7 @@ def _plan_unseen(dialect: Dialect, target: TargetTable, after: TableSchema, arou
             raise RefusedError(Code.INVALID_MIGRATION, message, "let a pipeline load it, which looks at them")
     if planned.is_remade and not dialect.definitions_commit:
         return ["BEGIN", *planned.statements, "COMMIT"]
-    return [*planned.ahead, *planned.statements]
+    return [*planned.all_statements]
 
 
 def _check_renames(before: TableSchema, after: TableSchema, renames: list[tuple[str, str]]) -> None:
