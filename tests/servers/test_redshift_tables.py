@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.cut_warehouse import CutError
 from tests.servers.redshift_case import target
-from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, Place, rows_in, schema, schema_change, write_batch
+from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, Place, rows_in, schema, schema_change, write_batch
 
 from penstock.adapters.redshift.warehouse import RedshiftWarehouse
 from penstock.core.errors import TableStoppedError
@@ -47,7 +47,7 @@ def test_layouts_are_given_and_kept_when_a_table_is_made_anew(place: Place) -> N
             sink, "SELECT encoding FROM svv_redshift_columns WHERE column_name = 'id' AND schema_name = 'shop'"
         )
 
-    assert first.spread == second.spread == replace(spread, encodings={})
+    assert first.spread == second.spread == replace(spread, encodings={"id": "zstd", "qty": "none"})
     assert (second.comment, [grant.grantee for grant in second.grants]) == ("ours", ["PUBLIC"])
     assert sink._warehouse.dialect.name == "redshift"
     assert encoded == [("zstd",)]
@@ -110,3 +110,47 @@ def test_a_load_that_fails_behind_the_room_for_a_longer_text_goes_on(
 
     assert left["note"] == "VARCHAR(9)"
     assert rows_in(sink) == [("a", "short"), ("b", "longer")]
+
+
+LAID_OUT = schema(note=TextType(5, "ascii"), size=INT, qty=INT)
+
+
+@pytest.mark.parametrize(
+    "spread", [Spread("KEY", "qty"), Spread("EVEN", "", "COMPOUND", ("id", "qty"))], ids=["distkey", "sortkey"]
+)
+def test_a_column_that_is_a_key_of_the_table_goes_or_gives_its_name_away(place: Place, spread: Spread) -> None:
+    schemas = {
+        1: LAID_OUT,
+        2: schema(note=TextType(5, "ascii"), size=INT),
+        3: schema(note=TextType(5, "ascii"), qty=INT),
+    }
+    layouts = TableLayouts([(TablePatterns(("shop.*",)), spread)])
+    laid_out, renamed = replace(place, target=replace(target(place), layouts=layouts)), replace(TABLE, name="renamed")
+    of_other = {number: replace(each, table=renamed) for number, each in schemas.items()}
+    with closing(laid_out.open()) as sink:
+        first = write_batch(place, LAID_OUT, 1, 0, [("a", "x", 1, 2, "c")])
+        sink.load(TABLE, [first], schemas)
+        sink.load(renamed, [replace(first, table=renamed)], of_other)
+        place.do("GRANT SELECT ON shop.orders TO PUBLIC")
+
+        sink.load(TABLE, [schema_change(2, 1), write_batch(place, schemas[2], 2, 1, [("b", "y", 3, "c")])], schemas)
+        taken = replace(schema_change(3, 1), table=renamed, column_renames=(("size", "qty"),))
+        sink.load(renamed, [taken], of_other)
+
+        assert rows_in(sink) == [("a", "x", 1), ("b", "y", 3)]
+        assert rows_in(sink, "SELECT id, note, qty FROM shop.renamed") == [("a", "x", 1)]
+        found = sink._warehouse.attributes(TABLE)
+        assert [grant.grantee for grant in found.grants] == ["PUBLIC"]
+
+
+@pytest.mark.parametrize("encoding", ["bytedict", "runlength", "text255", "text32k", "lzo"])
+def test_a_text_gets_longer_however_it_is_encoded(place: Place, encoding: str) -> None:
+    schemas, layouts = {1: NOTE, 2: LONGER}, [(TablePatterns(("shop.*",)), Spread(encodings={"note": encoding}))]
+    laid_out = replace(place, target=replace(target(place), layouts=TableLayouts(layouts)))
+    with closing(laid_out.open()) as sink:
+        sink.load(TABLE, [write_batch(place, NOTE, 1, 0, [("a", "short", "c")])], schemas)
+
+        sink.load(TABLE, [schema_change(2, 1), write_batch(place, LONGER, 2, 1, [("b", "longer", "c")])], schemas)
+
+        assert rows_in(sink) == [("a", "short"), ("b", "longer")]
+        assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(9)"

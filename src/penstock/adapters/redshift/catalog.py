@@ -152,17 +152,19 @@ def _grantee(name: str, kind: str) -> str:
 
 def _spread(fetch: Fetch, table: TableId) -> Spread:
     keys = """
-        SELECT column_name, CASE WHEN distkey THEN 1 ELSE 0 END, sortkey FROM svv_redshift_columns
+        SELECT column_name, CASE WHEN distkey THEN 1 ELSE 0 END, sortkey, encoding FROM svv_redshift_columns
         WHERE schema_name = ? AND table_name = ? ORDER BY ABS(sortkey)"""
-    found = [(str(column), bool(dist), int(sort)) for column, dist, sort in fetch(keys, _named(table))]
+    rows = fetch(keys, _named(table))
+    found = [(str(column), bool(dist), int(sort)) for column, dist, sort, _ in rows]
+    encodings = {str(column): str(encoding).lower() for column, *_, encoding in rows}
     sort_key = tuple(column for column, _, sort in found if sort)
     # The numbers of an interleaved key are above and below 0 by turns.
     sort_style = "INTERLEAVED" if any(sort < 0 for *_, sort in found) else "COMPOUND"
     for column, dist, _ in found:
         if dist:
-            return Spread("KEY", column, sort_style, sort_key)
+            return Spread("KEY", column, sort_style, sort_key, encodings)
     style = 'SELECT diststyle FROM svv_table_info WHERE "schema" = ? AND "table" = ?'
     # A table without rows is not in there, and may be spread anew.
     for (text,) in fetch(style, _named(table)):
-        return Spread("AUTO" if _AUTO.match(str(text)) else str(text), "", sort_style, sort_key)
-    return Spread("AUTO", "", sort_style, sort_key)
+        return Spread("AUTO" if _AUTO.match(str(text)) else str(text), "", sort_style, sort_key, encodings)
+    return Spread("AUTO", "", sort_style, sort_key, encodings)

@@ -56,7 +56,7 @@ def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema, ar
         _refuse_rename(target.schema, after)
     if after.key and _folded(target.schema.key) != _folded(after.key):
         checks += plan_key_checks(dialect, target, after)
-    if needs_rebuild(dialect, target.schema, after):
+    if around.stays_put or needs_rebuild(dialect, target.schema, after):
         made = plan_rebuild(dialect, target, after, around)
         return replace(made, checks=(*checks, *made.checks))
     types, apart = tuple(_retype(dialect, target, after, retyped)), not dialect.retypes_in_transaction

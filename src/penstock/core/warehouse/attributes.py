@@ -8,12 +8,14 @@ TABLE": DISTSTYLE, DISTKEY, SORTKEY).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+
+_FIXED_ENCODINGS: Final = frozenset({"bytedict", "runlength", "text255", "text32k"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Index:
 class Spread:
     """How Redshift spreads and sorts the rows: DISTSTYLE, the column of KEY, and the sort key's style and columns.
 
-    `encodings` are the ENCODE of columns, where somebody asks for one.
+    `encodings` are the ENCODE of columns: those that a table has, or those that somebody asks for.
     """
 
     style: str = "AUTO"
@@ -46,6 +48,16 @@ class Spread:
     sort_style: str = "COMPOUND"
     sort_key: tuple[str, ...] = ()
     encodings: Mapping[str, str] = field(default_factory=dict)
+
+    def hinders(self, going: Collection[str], longer: Collection[str]) -> bool:
+        """Whether any of these columns cannot go from the table, or get longer, in its place.
+
+        They are in small letters. "ALTER TABLE": a column that is a key is not dropped, and one
+        with some encodings is not altered.
+        """
+        keys = {name.casefold() for name in (self.key, *self.sort_key)}
+        fixed = {name.casefold() for name, encoding in self.encodings.items() if encoding in _FIXED_ENCODINGS}
+        return not keys.isdisjoint(going) or not fixed.isdisjoint(longer)
 
 
 @dataclass(frozen=True, slots=True)

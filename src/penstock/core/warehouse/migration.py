@@ -105,9 +105,11 @@ class Around:
     `place` is where the source made the change, `has_rows` whether the table has
     any, `attributes` what a table that is made anew gets again. `no_renames`: a
     column that goes and one that comes are two, and not one that was renamed.
+    `stays_put` says that the table cannot be altered in its place, whatever is to change.
     """
 
     place: LogPlace = field(default_factory=lambda: LogPlace("", 0, 0, 0))
     has_rows: bool = True
     attributes: Attributes = field(default_factory=Attributes)
     no_renames: bool = False
+    stays_put: bool = False

@@ -21,7 +21,7 @@ from penstock.core.warehouse.planner import (
     plan_schema,
 )
 from penstock.core.warehouse.rebuild import plan_copy_drops, plan_rebuild
-from penstock.core.warehouse.target_table import TargetTable, table_path
+from penstock.core.warehouse.target_table import LogPlace, TargetTable, table_path
 from penstock.links.warehouse.definitions import DefinitionsAheadError, Planned
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.load_plan import Deletes
-    from penstock.core.warehouse.target_table import LogPlace
     from penstock.links.warehouse.progress import TableState
     from penstock.ports.warehouse import Warehouse
 
@@ -184,6 +183,11 @@ class TargetTables:
             return state
         renamed = frozenset(old.casefold() for old, _ in names)
         gone = frozenset(new.casefold() for _, new in names) - renamed
+        if self._is_hindered(state.schema.table, gone):
+            kept = tuple(column for column in state.schema.columns if column.name.casefold() not in gone)
+            lesser = replace(state.schema, columns=kept)
+            self.migrate(state, lesser, LogPlace("", 0, 0, 0))
+            state = replace(state, schema=lesser)
         statements = tuple(plan_column_renames(self._dialect, self.target(state), names))
         self._carry_out(Migration(statements, going=gone, renamed=renamed), state.schema)
         self._old_columns = [(new, old) for old, new in names] if self._planned else ()
@@ -216,6 +220,9 @@ class TargetTables:
         attributes = self._attributes(before) if remade else Attributes()
         around = Around(place, has_rows, attributes)
         change = plan_migration(self._dialect, target, after, around)
+        if not change.is_remade and self._is_hindered(before.table, change.going, change.retyped):
+            around = Around(place, has_rows, self._attributes(before), stays_put=True)
+            change = plan_migration(self._dialect, target, after, around)
         if not self._planned:
             return change
         return replace(change, checks=plan_migration(self._dialect, there, self._as_it_is(after), around).checks)
@@ -247,15 +254,20 @@ class TargetTables:
     def _attributes(self, schema: TableSchema) -> Attributes:
         """What the table has, and the encodings that are asked for: other ones are the warehouse's choice."""
         found, layout = self._warehouse.attributes(schema.table), self._warehouse.layout(schema)
-        if found.spread is None or layout is None:
+        if found.spread is None:
             return found
-        return replace(found, spread=replace(found.spread, encodings=layout.encodings))
+        return replace(found, spread=replace(found.spread, encodings=layout.encodings if layout else {}))
 
     def _carry_out(self, change: Migration, schema: TableSchema) -> None:
         self.check(change, schema)
         if left := self._left_ahead(change, schema):
             raise AheadOfTransactionError(left)
         self.run(change.statements, schema.table)
+
+    def _is_hindered(self, table: TableId, going: Collection[str], longer: Collection[str] = ()) -> bool:
+        """Whether the way in which the table is laid out keeps these columns from going or from getting longer."""
+        spread = self._warehouse.attributes(table).spread if going or longer else None
+        return spread is not None and spread.hinders(going, longer)
 
     def _left_ahead(self, change: Migration, schema: TableSchema) -> list[str]:
         """Return what is to be done ahead, and was not by a load that failed behind it: Redshift refuses it then."""
