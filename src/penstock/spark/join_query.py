@@ -6,27 +6,23 @@ that it does not know to be done: if the target has it, only the state is moved 
 
 from __future__ import annotations
 
-import pickle
-import re
 import shutil
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.core.errors import PenstockError
 from penstock.core.joins.blocks import unpack_differences
 from penstock.core.joins.unreadable import split_blocks
 from penstock.jobs.join_tasks import CompletedPacker, MessagePacker
 from penstock.spark.finisher import note_of
 from penstock.spark.join_kernel import BLOCKS, completed_blocks, join_blocks, run_blocks, stateful_session
 from penstock.spark.moved_state import settle_state
+from penstock.spark.worker_errors import Telling, as_told, new_token
 from penstock.wiring.join_states import read_places
 from penstock.wiring.open import spark_kafka_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -36,27 +32,16 @@ if TYPE_CHECKING:
 
 OFFSETS_MAX = 200_000
 _TRIGGER = "500 milliseconds"
-_MARK = "penstock-error:"
 
 
-@dataclass(frozen=True, slots=True)
-class _Telling:
-    """Packs messages, and tells our errors so that the driver can read them in what Spark prints."""
+class Finishing(Protocol):
+    """Takes what comes of each micro-batch of a query, and what its workers tell by `token`."""
 
-    pack: MessagePacker | CompletedPacker
+    token: str
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from self.pack(batches)
-        except PenstockError as error:
-            raise RuntimeError(_MARK + pickle.dumps(error).hex()) from None
-
-
-def told_error(printed: str) -> PenstockError | None:
-    """The error of ours that a worker told, if `printed` has one."""
-    found = re.search(_MARK + "([0-9a-f]+)", printed)
-    error = pickle.loads(bytes.fromhex(found.group(1))) if found else None  # noqa: S301 - written by our own workers
-    return error if isinstance(error, PenstockError) else None
+    def __call__(self, frame: DataFrame, batch: int, /) -> None:
+        """Take one micro-batch."""
+        ...
 
 
 @dataclass(slots=True)
@@ -69,6 +54,7 @@ class JoinFinisher:
     work: JoinWork
     error: BaseException | None = None
     given_up: bool = False
+    token: str = field(default_factory=new_token)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Take the differences of one micro-batch. Raises RuntimeError, of one line, for whatever goes wrong."""
@@ -82,7 +68,7 @@ class JoinFinisher:
             self.work.take(batch, read_places(self.work.checkpoint, batch), differences, unreadable)
         except BaseException as error:  # noqa: BLE001 - it is kept, and told
             # It stays if nobody can be told that the join stands still.
-            self.error = told = told_error(str(error)) or error
+            self.error = told = as_told(error, self.token)
             if self.work.gives_up(told):
                 self.given_up, self.error = True, None
             raise RuntimeError(note_of(told)) from None
@@ -92,7 +78,7 @@ def start_join_query(
     place: QueryPlace,
     spec: PipelineSpec,
     work: JoinWork | RebuildWork,
-    finish: Callable[[DataFrame, int], None],
+    finish: Finishing,
 ) -> StreamingQuery:
     """Start the query of a join, where its checkpoint stands. Raises as `settle_state` does."""
     settle_state(work.checkpoint)
@@ -108,10 +94,11 @@ def start_join_query(
     messages = session.readStream.format("kafka").options(**options).load()
     # A key is wanted of a tombstone alone, which has nothing else.
     columns = ("topic", "partition", "offset", "value", "IF(value IS NULL, key, NULL) AS key")
-    packed = messages.selectExpr(*columns).mapInArrow(_Telling(MessagePacker(spec, work.job)), BLOCKS)
+    packed = messages.selectExpr(*columns).mapInArrow(Telling(MessagePacker(spec, work.job), finish.token), BLOCKS)
     plan = work.job.plan
     if plan.partial:
-        packed = completed_blocks(packed, plan.partial).mapInArrow(_Telling(CompletedPacker(work.job)), BLOCKS)
+        whole = Telling(CompletedPacker(work.job), finish.token)
+        packed = completed_blocks(packed, plan.partial).mapInArrow(whole, BLOCKS)
     joined = join_blocks(packed, len(plan.inputs), plan.remembered, optional=plan.optional)
     work.checkpoint.parent.mkdir(parents=True, exist_ok=True)
     # What a killed run has left.

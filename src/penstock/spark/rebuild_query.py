@@ -5,7 +5,7 @@ When what is left is little, that stands still for one more round, and the outpu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -13,9 +13,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.core.joins.unreadable import MARK, split_blocks
 from penstock.spark.finisher import note_of
 from penstock.spark.join_kernel import run_blocks
-from penstock.spark.join_query import OFFSETS_MAX, differences_of, start_join_query, told_error
+from penstock.spark.join_query import OFFSETS_MAX, differences_of, start_join_query
 from penstock.spark.join_state import JoinStateReader
 from penstock.spark.moved_state import settle_commit, settle_state
+from penstock.spark.worker_errors import as_told, new_token
 from penstock.wiring.join_states import committed_batches, newest_places, read_places
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class BuildingFinisher:
 
     work: RebuildWork
     error: BaseException | None = None
+    token: str = field(default_factory=new_token)
 
     def __call__(self, frame: DataFrame, _batch: int) -> None:
         """Move the state on; see `JoinFinisher`."""
@@ -43,7 +45,7 @@ class BuildingFinisher:
             aside = frame.filter(f"substring(value, 1, 4) = X'{MARK.hex()}'")
             self.work.set_aside(split_blocks(run_blocks(aside, differences_of(self.work.checkpoint)))[1])
         except BaseException as error:  # noqa: BLE001 - it is kept, and told
-            self.error = told_error(str(error)) or error
+            self.error = as_told(error, self.token)
             raise RuntimeError(note_of(self.error)) from None
 
 
