@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
-from penstock.core.errors import PositionError
+from penstock.core.errors import CorruptLogError, PositionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +22,9 @@ Partitions: TypeAlias = Literal["one", "many"]
 FILE_BITS: Final = 32
 """How many bits of an order's first number are the file's; above them is the timeline."""
 
+_FILE_DIGITS_MAX: Final = 20
+_SHOWN_MAX: Final = 100
+
 _LSN_BITS: Final = 32
 _LSN_MASK: Final = (1 << _LSN_BITS) - 1
 _PASSED_BY_MAX: Final = 1000
@@ -32,6 +35,15 @@ _POSTGRES: Final = "postgres"
 def file_number(file: str) -> int:
     """The number that a binlog's name ends in: 17 for `mysql-bin.000017`."""
     return int(file.rpartition(".")[2])
+
+
+def read_file_number(file: str) -> int:
+    """`file_number` of what a message says. Raises CorruptLogError for a name that no source's log has."""
+    digits = file.rpartition(".")[2]
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > _FILE_DIGITS_MAX or int(digits) >> FILE_BITS:
+        reason = f"its log file {file[:_SHOWN_MAX]!r} has no number"
+        raise CorruptLogError(reason, "let only Penstock write to this topic")
+    return int(digits)
 
 
 def in_timeline(order: Order, timeline: int) -> Order:

@@ -11,7 +11,7 @@ from penstock.core.batches import Batch
 from penstock.core.errors import CorruptLogError, PenstockError
 from penstock.core.large_messages import is_large, read_large
 from penstock.core.message_format import decode_changes, schema_ids
-from penstock.core.positions import file_number
+from penstock.core.positions import file_number, read_file_number
 from penstock.core.publication import CaptureRecord
 from penstock.core.schema_changes import SchemaChange
 from penstock.core.timelines import TimelineBegan
@@ -149,13 +149,11 @@ def read_change(
         message = pa.array([value], pa.binary())
         text = value_schema(int(schema_ids(message)[0]))
         changes = decode_changes(table_schema(text), text, message)
-        file_number(str(changes.file[0]))
+        read_file_number(str(changes.file[0]))
     except PenstockError as error:
         if error.retryable:
             raise
         return error.message, None
-    except ValueError:
-        return "its log file has no number", None
     name = str(changes.source[0])
     return ("", changes) if name == source else (f"it is of source {name!r}, not of {source!r}", None)
 

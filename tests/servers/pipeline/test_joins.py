@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+import re
 import shutil
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ from penstock.wiring.pipeline_status import read_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
     from tests.servers.pipeline.conftest import PipelineCase
@@ -229,18 +232,44 @@ def assert_set_aside(case: PipelineCase) -> None:
     case.write("UPDATE business SET city = 'Berlin' WHERE business_id = 1")
     case.run_once(only="db")
     producer = Producer({"bootstrap.servers": case.bootstrap_servers})
-    for value in (b"hello", case.messages()[review][0], b""):
+    made = case.file.parent / "made"
+    for value in (b"hello", case.messages()[review][0], b"", of_file(case.messages()[business][0], command(made))):
         producer.produce(business, value, key=b"key")
     assert producer.flush(30) == 0
 
     case.run_once(only=name)
 
     assert len(case.messages()[f"{name}.joined.{name}"]) == before + 2
-    assert [record["letters"] for record in case.records(name)][-1] == 3
+    assert not made.exists()
+    assert [record["letters"] for record in case.records(name)][-1] == 4
     shown = CliRunner().invoke(deadletters, ["show", str(case.file), name, "--json"])
     letters = json.loads(shown.stdout)["letters"]
     assert {each["topic"] for each in letters} == {business}
     assert "hello" in [each["value_text"] for each in letters]
     assert f"it is not of db.{case.database}.business" in [each["error"] for each in letters]
     (link,) = [each for each in read_status(case.spec).links if each.link == name]
-    assert link.dead_letters == 3
+    assert link.dead_letters == 4
+
+
+class _Command:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, made: Path) -> None:
+        self._made = made
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return exec, (f"open({str(self._made)!r}, 'w').close()",)
+
+
+def command(made: Path) -> str:
+    """What a driver has run that looked for pickles in texts of errors."""
+    return f"penstock-error:{pickle.dumps(_Command(made)).hex()}"
+
+
+def of_file(message: bytes, file: str) -> bytes:
+    """An envelope with another name of the log's file."""
+    found = re.search(rb"[\w-]+\.\d{6}", message)
+    assert found is not None
+    size = 2 * len(file)
+    written = bytes([size & 0x7F | 0x80, size >> 7]) + file.encode()
+    return message[: found.start() - 1] + written + message[found.end() :]

@@ -175,6 +175,7 @@ def test_a_row_from_behind_a_truncate_is_deleted_by_its_tombstone_alone() -> Non
         (None, "is not there"),
         (b"\0\0\0\0\7a", "is no JSON: "),
         (b"\xff", "is no JSON: "),
+        (b"[" * 100_000, "is nested too deep"),
         (b'{"id":1}', "does not have one value each of part, id"),
         (b'{"id":1,"part":null}', "does not have one value each of part, id"),
         (b'{"id":"one","part":"a"}', "has a value of id that its type cannot have: "),

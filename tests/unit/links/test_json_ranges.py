@@ -112,6 +112,32 @@ def test_a_message_of_another_source_ends_the_range_behind_those_before_it(count
     assert "foreign message" in stopped.message
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "why"),
+    [
+        (b'"bin.000001:100"', b'"bin.no number:100"', "has no number"),
+        (b'"bin.000001:100"', b'"bin.99999999999999999999:100"', "has no number"),
+        (b'"__penstock_op":"c"', b'"__penstock_op":[]', "has no operation"),
+        (b'"__penstock_row":', b'"__penstock_lacks":"note","__penstock_row":', "what no row can lack"),
+        (b'"__penstock_row":', b'"__penstock_row":99999999999', "more than 32 bits"),
+        (b'"note":"note"', b'"note":' + b"[" * 100_000 + b"]" * 100_000, "nested too deep"),
+        (b'"id":1', b'"id":null', "NULL in id"),
+    ],
+    ids=["file", "large file", "operation", "lacks", "row", "nested", "key"],
+)
+def test_a_message_of_another_shape_ends_the_range_behind_those_before_it(own: bytes, other: bytes, why: str) -> None:
+    first, second, third = _values("shopdb", 3)
+    assert own in second
+
+    (stretch,), stopped = read(4, [4, 5, 6], [first, second.replace(own, other), third])
+
+    assert stretch.offsets.tolist() == [4]
+    assert stopped is not None
+    assert "t/0 has a foreign message at offset 5: " in stopped.message
+    assert why in stopped.message
+    assert "penstock snapshot FILE shop.orders --full-refresh" in stopped.hint
+
+
 def _values(source: str, count: int) -> list[bytes]:
     _, values = encode_changes(replace(_JSON, source=source), batch_of(count), PROCESSED_AT_MS)
     assert isinstance(values, pa.BinaryArray)

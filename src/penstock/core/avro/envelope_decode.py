@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -23,6 +24,7 @@ from penstock.core.changes import Op
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from penstock.core.avro.arrays import Flags, Integers
     from penstock.core.avro.layout import RecordLayout
@@ -284,9 +286,27 @@ def _read_image(
 
 
 def _read_lacking(cursors: Cursors, field: str, schema: TableSchema) -> pa.StringArray:
-    if schema.partial_rows:
-        return read_text(cursors, field, nullable=True)
-    return pa.repeat("", len(cursors))
+    if not schema.partial_rows:
+        return pa.repeat("", len(cursors))
+    found = read_text(cursors, field, nullable=True)
+    may_lack = {column.name for column in schema.columns}
+    if field == AFTER_LACKS:
+        may_lack.difference_update(schema.key)
+    texts = found.dictionary_encode()
+    fits = [_names_some(text, may_lack) for text in texts.dictionary.to_pylist()]
+    cursors.require(np.array(fits, np.bool_)[texts.indices.to_numpy()], field, "it names what no row can lack")
+    return found
+
+
+def _names_some(text: str | None, may_lack: AbstractSet[str]) -> bool:
+    """Whether a text is "", or a list in JSON of some of the columns that a row may lack."""
+    if not text:
+        return True
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(names, list) and all(isinstance(name, str) and name in may_lack for name in names)
 
 
 def _read_op(cursors: Cursors) -> pa.StringArray:

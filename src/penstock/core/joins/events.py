@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.core.errors import LogError
+from penstock.core.errors import CorruptLogError
 from penstock.core.joins.keys import key_bytes
 from penstock.core.joins.rows import encode_stored, find_seen, key_values
 
@@ -81,7 +81,7 @@ def row_events(plan: JoinPlan, index: int, changed: Changed) -> pa.RecordBatch:
 
 
 def marks_of(changed: Changed) -> Marks:
-    """Where changes stand. Raises LogError for places that a join cannot order."""
+    """Where changes stand. Raises CorruptLogError for places that a join cannot order."""
     return Marks(
         pa.array(np.full(changed.rows.num_rows, changed.partition, np.int32)),
         pa.array(changed.offsets),
@@ -159,13 +159,13 @@ def truncate_event(index: int, offset: int, order: Order) -> pa.RecordBatch:
 def _places(orders: npt.NDArray[np.int64]) -> Integers:
     """One number for each order (file number with its timeline, offset, row; int64[n, 3]), which sorts events of a log.
 
-    Rows of one event have the same. Raises LogError for places beyond 64 timelines,
+    Rows of one event have the same. Raises CorruptLogError for places beyond 64 timelines,
     1,048,576 files or 128 GiB in a file.
     """
     timeline, file, offset = orders[:, 0] >> _ORDER_FILE_BITS, orders[:, 0] & (2**_ORDER_FILE_BITS - 1), orders[:, 1]
     for values, bits in ((timeline, _TIMELINE_BITS), (file, _FILE_BITS), (offset, _OFFSET_BITS)):
         if len(values) and (int(values.max()) >> bits or int(values.min()) < 0):
             message = f"a position in a source's log is beyond what a join can order: {orders.max(axis=0).tolist()}"
-            raise LogError(message, "report it; without this input the join goes on")
+            raise CorruptLogError(message, "report it; without this input the join goes on")
     places: Integers = (timeline << (_FILE_BITS + _OFFSET_BITS)) | (file << _OFFSET_BITS) | offset
     return places

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -32,10 +32,12 @@ from penstock.core.positions import parse_place
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.avro.arrays import ArrowArray, Flags, Integers
+    from penstock.core.avro.arrays import ArrowArray, Flags
     from penstock.core.tables import Column, TableSchema
 
 Fields: TypeAlias = "Mapping[str, Any]"
+
+_Width = TypeVar("_Width", np.int32, np.int64)
 
 _HINT: Final = "let only Penstock write to this topic, or read it from an offset after the foreign messages"
 _OPS: Final = frozenset(op.value for op in Op)
@@ -65,22 +67,22 @@ def decode_json_changes(schema: TableSchema, values: pa.BinaryArray) -> DecodedC
     afters = [None if message[OP] == Op.DELETE else _top(message) for message in messages]
     places = _places(messages)
     return DecodedChanges(
-        op=_texts(messages, OP),
+        op=_strings([message[OP] for message in messages], OP),
         before=_rows(schema, befores),
         has_before=_present(befores),
         after=_rows(schema, afters),
         has_after=_present(afters),
-        source=_texts(messages, SOURCE),
-        file=pa.array([file for file, _ in places], pa.string()),
-        pos=np.array([offset for _, offset in places], np.int64),
-        row=_numbers(messages, ROW).astype(np.int32),
-        ts_ms=_numbers(messages, TS_MS),
-        gtid=pa.array([message.get(TRANSACTION) or "" for message in messages], pa.string()),
+        source=_strings([message.get(SOURCE) for message in messages], SOURCE),
+        file=_strings([file for file, _ in places], POSITION),
+        pos=_integers([offset for _, offset in places], POSITION, np.int64),
+        row=_integers([message.get(ROW) for message in messages], ROW, np.int32),
+        ts_ms=_integers([message.get(TS_MS) for message in messages], TS_MS, np.int64),
+        gtid=_strings([message.get(TRANSACTION) or "" for message in messages], TRANSACTION),
         db=pa.array([schema.table.schema] * len(messages), pa.string()),
         table=pa.array([schema.table.name] * len(messages), pa.string()),
         before_lacks=_lacking(befores),
         after_lacks=_lacking(afters),
-        server_id=_numbers(messages, SERVER_ID),
+        server_id=_integers([message.get(SERVER_ID) for message in messages], SERVER_ID, np.int64),
     )
 
 
@@ -90,21 +92,25 @@ def decode_json_rows(schema: TableSchema, values: pa.BinaryArray) -> DecodedRows
     images = [_top(message) for message in messages]
     places = _places(messages)
     return DecodedRows(
-        op=_texts(messages, OP),
+        op=_strings([message[OP] for message in messages], OP),
         rows=_rows(schema, images),
         is_before=np.array([message[OP] == Op.DELETE for message in messages], np.bool_),
-        source=_texts(messages, SOURCE),
-        file=pa.array([file for file, _ in places], pa.string()),
-        pos=np.array([offset for _, offset in places], np.int64),
-        row=_numbers(messages, ROW).astype(np.int32),
-        ts_ms=_numbers(messages, TS_MS),
+        source=_strings([message.get(SOURCE) for message in messages], SOURCE),
+        file=_strings([file for file, _ in places], POSITION),
+        pos=_integers([offset for _, offset in places], POSITION, np.int64),
+        row=_integers([message.get(ROW) for message in messages], ROW, np.int32),
+        ts_ms=_integers([message.get(TS_MS) for message in messages], TS_MS, np.int64),
         lacks=_lacking(images),
     )
 
 
 def _parse(schema: TableSchema, values: pa.BinaryArray) -> list[Fields]:
     table = str(schema.table)
-    return [_parse_one(table, index, value) for index, value in enumerate(values.to_pylist())]
+    messages = [_parse_one(table, index, value) for index, value in enumerate(values.to_pylist())]
+    for index, message in enumerate(messages):
+        if LACKS in message or BEFORE in message or BEFORE_LACKS in message:
+            _require_images(schema, index, message)
+    return messages
 
 
 def _parse_one(table: str, index: int, value: bytes | None) -> Fields:
@@ -112,13 +118,29 @@ def _parse_one(table: str, index: int, value: bytes | None) -> Fields:
         message = _DECODER.decode((value or b"").decode())
     except ValueError as error:
         _refuse(index, f"is no JSON: {error}")
+    except RecursionError:
+        _refuse(index, "is nested too deep")
     if not isinstance(message, dict):
         _refuse(index, "is no JSON object")
-    if message.get(OP) not in _OPS:
+    op, named = message.get(OP), message.get(TABLE)
+    if not isinstance(op, str) or op not in _OPS:
         _refuse(index, f"has no operation in {OP}")
-    if message.get(TABLE) != table:
-        _refuse(index, f"is of table {message.get(TABLE)}, and its schema of {table}")
+    if named != table:
+        _refuse(index, f"is of table {named if isinstance(named, str) else 'none'}, and its schema of {table}")
     return message
+
+
+def _require_images(schema: TableSchema, index: int, message: Fields) -> None:
+    """Refuse a message whose images are of another shape; those that lack columns are of tables that may."""
+    columns = {column.name for column in schema.columns}
+    for name, may_lack in ((LACKS, columns.difference(schema.key)), (BEFORE_LACKS, columns)):
+        lacks = message.get(name, [])
+        if not isinstance(lacks, list) or not all(isinstance(each, str) and each in may_lack for each in lacks):
+            _refuse(index, f"names in {name} what no row can lack")
+        if lacks and not schema.partial_rows:
+            _refuse(index, f"has {name}, and its schema is of whole rows")
+    if not isinstance(message.get(BEFORE, {}), dict):
+        _refuse(index, f"has no row in {BEFORE}")
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -156,7 +178,8 @@ def _rows(schema: TableSchema, images: Sequence[_Image | None]) -> pa.RecordBatc
 def _whole_column(column: Column, rows: Sequence[Fields]) -> ArrowArray | None:
     """Return the values of rows that all have one, by the short way; None where `_column` must say what is wrong."""
     try:
-        return json_values([row[column.name] for row in rows], column.type)
+        values = [row[column.name] for row in rows]
+        return None if not column.nullable and None in values else json_values(values, column.type)
     except (KeyError, *JSON_VALUE_ERRORS):
         return None
 
@@ -169,6 +192,8 @@ def _column(column: Column, images: Sequence[_Image | None]) -> ArrowArray:
             values.append(None)
         elif name not in image.fields:
             _refuse(index, f"has no value of {name}, and does not say so")
+        elif image.fields[name] is None and not column.nullable:
+            _refuse(index, f"has NULL in {name}, which cannot be NULL")
         else:
             values.append(image.fields[name])
     try:
@@ -195,20 +220,31 @@ def _lacking(images: Sequence[_Image | None]) -> pa.StringArray:
     return pa.array(names, pa.string())
 
 
-def _texts(messages: Sequence[Fields], name: str) -> pa.StringArray:
-    found = [message.get(name) for message in messages]
+def _strings(found: Sequence[object], name: str) -> pa.StringArray:
     if set(map(type, found)) - {str}:
         _refuse(next(index for index, text in enumerate(found) if type(text) is not str), f"has no text in {name}")
-    return pa.array(found, pa.string())
+    try:
+        return pa.array(found, pa.string())
+    except UnicodeEncodeError:
+        # Half of a pair of surrogates, which JSON can write and UTF-8 cannot.
+        broken = next(index for index, text in enumerate(found) if not _is_utf8(str(text)))
+        _refuse(broken, f"has a text in {name} that is none of UTF-8")
 
 
-def _numbers(messages: Sequence[Fields], name: str) -> Integers:
-    found = [message.get(name) for message in messages]
+def _is_utf8(text: str) -> bool:
+    return text == text.encode(errors="replace").decode()
+
+
+def _integers(found: Sequence[Any], name: str, width: type[_Width]) -> np.ndarray[tuple[int, ...], np.dtype[_Width]]:
     if set(map(type, found)) - {int}:
         _refuse(
             next(index for index, number in enumerate(found) if type(number) is not int), f"has no integer in {name}"
         )
-    return np.array(found, np.int64)
+    limits = np.iinfo(width)
+    if found and not (limits.min <= min(found) and max(found) <= limits.max):
+        index = next(index for index, number in enumerate(found) if not limits.min <= number <= limits.max)
+        _refuse(index, f"has a number in {name} that has more than {limits.bits} bits")
+    return np.array(found, width)
 
 
 def _places(messages: Sequence[Fields]) -> list[tuple[str, int]]:

@@ -42,6 +42,8 @@ def _parse(index: int, key: bytes | None, names: Sequence[str]) -> Mapping[str, 
         row = json.loads(key.decode())
     except ValueError as error:
         _refuse(index, f"is no JSON: {error}")
+    except RecursionError:
+        _refuse(index, "is nested too deep")
     if not isinstance(row, dict) or row.keys() != set(names) or None in row.values():
         _refuse(index, f"does not have one value each of {', '.join(names)}")
     return row

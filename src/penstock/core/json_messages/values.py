@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.core.avro.arrays import ArrowArray
 
 _TIME: Final = re.compile(r"(-?)(\d+):(\d\d):(\d\d)\.(\d{6})")
-JSON_VALUE_ERRORS: Final = (ValueError, TypeError, OverflowError, pa.ArrowInvalid, pa.ArrowTypeError)
+JSON_VALUE_ERRORS: Final = (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowInvalid, pa.ArrowTypeError)
 """What `json_values` raises for values that the type cannot have written."""
 
 _Values: TypeAlias = "Sequence[Any]"

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.core.positions import FILE_BITS, file_number
+from penstock.core.positions import FILE_BITS, read_file_number
 from penstock.core.topic_fingerprints import foreign_message
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def read_orders(changes: DecodedChanges | DecodedRows, timelines: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """(file number, offset, row) of each change, behind those of earlier timelines: int64[n, 3].
 
-    ValueError for a log file without a number.
+    Raises CorruptLogError for a log file without a number.
     """
     files = changes.file.dictionary_encode()
-    numbers = np.array([file_number(str(name)) for name in files.dictionary.to_pylist()], np.int64)
+    numbers = np.array([read_file_number(str(name)) for name in files.dictionary.to_pylist()], np.int64)
     return np.column_stack(
         [
             (timelines << FILE_BITS) + numbers[files.indices.to_numpy()],
