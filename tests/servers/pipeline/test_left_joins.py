@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from tests.servers.pipeline.joined_reviews import add_join
+from tests.servers.pipeline.test_join_upgrades import FIRST as REVIEWED
+from tests.servers.pipeline.test_join_upgrades import assert_verified, change, changes, rows
 from typer.testing import CliRunner
 
 from penstock.adapters.kafka.described import forgetful_topics
@@ -161,3 +164,34 @@ def test_what_a_later_step_cannot_join_is_told_before_anything_is_written(
     told = CliRunner().invoke(app, ["check", str(case.file)])
     assert told.exit_code == 0
     assert f"{name_of(case)}_step1 (not made yet) by owner_id" in told.stdout
+
+
+@pytest.mark.nightly
+def test_an_alias_of_a_left_join_leaves_the_key_and_what_stands_in_for_it_as_they_are(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = make_case()
+    name = add_join(case.file, case.database)
+    file = case.file.parent / "business_review.yaml"
+    join = yaml.safe_load(file.read_text())
+    review, business = join["join"]
+    join["join"] = [business, review | {"type": "left", "exclude_fields": ["content"]}]
+    join["output"]["pkey"] = ["business_id", "review_id"]
+    file.write_text(yaml.safe_dump(join))
+    case.write(*REVIEWED, "INSERT INTO business VALUES (3, 'three', 'Jena')")
+    case.run_once()
+
+    change(case, {"aliases": [{"from": "stars", "to": "points"}]})
+    case.write("UPDATE business SET city = 'Kiel' WHERE business_id = 3")
+    case.run_once()
+
+    told = [event.column_renames for event in changes(case, name)]
+    assert told == [(), (("stars", "points"),)]
+    found = [(row["review_id"], row["review_id_key"], row["city"]) for row in rows(case, name)]
+    assert sorted(found, key=lambda each: str(each[1])) == [
+        (None, 0, "Kiel"),
+        (10, 10, "Ulm"),
+        (11, 11, "Ulm"),
+        (12, 12, "Bonn"),
+    ]
+    assert_verified(case)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.unit.joins.test_plan import BUSINESS, BUSINESSES, REVIEW, REVIEWS, plan
 
 from penstock.core.errors import UsageError
 from penstock.core.joins.upgrade import MadeJoin, column_renames, fit_plan, made_join
+
+if TYPE_CHECKING:
+    from penstock.core.joins.inputs import JoinInput
+    from penstock.core.joins.plan import JoinPlan
 
 TABLES = [REVIEW, BUSINESS]
 
@@ -36,6 +41,48 @@ def test_a_changed_alias_is_told_as_another_name() -> None:
 
     assert fitted.inputs == plan().inputs
     assert column_renames(fitted, made_join(plan())) == (("city", "town"),)
+
+
+LEFT = replace(REVIEWS, exclude=("content",), is_optional=True)
+"""Its key is in the output twice, as it is and as `review_id_key`, which is never null."""
+
+
+def left(first: JoinInput = BUSINESSES, other: JoinInput = LEFT) -> JoinPlan:
+    return plan(first, other, ("business_id", "review_id"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "renames"),
+    [
+        (left(other=replace(LEFT, aliases=(("stars", "points"),))), (("stars", "points"),)),
+        (left(other=replace(LEFT, exclude=("content", "stars"))), ()),
+        (left(first=replace(BUSINESSES, exclude=("address", "name", "city"))), ()),
+        (replace(left(), output=replace(left().output, comment="Another")), ()),
+        (
+            left(other=replace(LEFT, aliases=(("review_id", "id"),))),
+            (("review_id", "id"), ("review_id_key", "id_key")),
+        ),
+    ],
+    ids=["alias", "field less", "other field less", "doc", "alias of both"],
+)
+def test_a_field_and_what_stands_in_for_it_in_the_key_are_two(
+    changed: JoinPlan, renames: tuple[tuple[str, str], ...]
+) -> None:
+    fitted = fit_plan(changed, [BUSINESS, REVIEW], made_join(left()))
+
+    assert column_renames(fitted, made_join(left())) == renames
+
+
+def test_what_is_excluded_does_not_come_back_though_a_field_stands_in_for_it() -> None:
+    # A declared key names a field of the output, so this join has none.
+    first, other = replace(LEFT, exclude=("content", "review_id")), BUSINESSES
+    fewer, more = (plan(other, each, ("city",)) for each in (first, LEFT))
+    assert fewer.output.key == more.output.key == ("biz_id", "review_id_key")
+
+    with pytest.raises(UsageError, match="review_id was not in the output"):
+        fit_plan(more, [BUSINESS, REVIEW], made_join(fewer))
+
+    assert column_renames(fit_plan(fewer, [BUSINESS, REVIEW], made_join(more)), made_join(more)) == ()
 
 
 def test_what_is_needed_to_make_rows_whole_stays_when_a_field_is_dropped() -> None:

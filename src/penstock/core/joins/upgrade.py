@@ -88,13 +88,14 @@ def fit_plan(plan: JoinPlan, tables: Sequence[TableSchema], made: MadeJoin) -> J
     if _basis(plan.inputs) != made.basis:
         reason = "its inputs, their join keys, keys, types or conditions are others"
         raise _unfit(reason)
-    fresh, places = made_join(plan), set(made.place_of.values())
-    added = [name for name, place in fresh.place_of.items() if place not in places]
-    if added:
-        reason = f"{', '.join(added)} was not in the output, and the rows there lack it"
-        raise _unfit(reason)
+    fresh = made_join(plan)
     if [fresh.place_of[name] for name in fresh.key] != [made.place_of[name] for name in made.key]:
         reason = "the output has another key"
+        raise _unfit(reason)
+    before, after = _fields_of(plan, made), _fields_of(plan, fresh)
+    added = [name for field, name in after.items() if field not in before]
+    if added:
+        reason = f"{', '.join(added)} was not in the output, and the rows there lack it"
         raise _unfit(reason)
     inputs = []
     for given, table, names in zip(plan.inputs, tables, made.stored, strict=True):
@@ -115,9 +116,18 @@ def stays_in_topic(output: TableSchema, before: Sequence[str]) -> bool:
 
 def column_renames(plan: JoinPlan, made: MadeJoin) -> tuple[tuple[str, str], ...]:
     """The fields of the output that have another name than before: old and new."""
-    before = {place: name for name, place in made.place_of.items()}
-    pairs = ((before[place], name) for name, place in made_join(plan).place_of.items() if place in before)
+    before, after = _fields_of(plan, made), _fields_of(plan, made_join(plan))
+    pairs = ((before[field], name) for field, name in after.items() if field in before)
     return tuple((old, new) for old, new in pairs if old != new)
+
+
+def _fields_of(plan: JoinPlan, made: MadeJoin) -> Mapping[tuple[int, str, bool], str]:
+    """The fields by which column of which input they are, and whether they stand in for it; the key is that of `plan`.
+
+    A column of the key that may have no match is two fields, of which either may be excluded.
+    """
+    stand_ins = {name for name, own in zip(made.key, plan.output.key, strict=True) if own in plan.stand_ins}
+    return {(index, column, name in stand_ins): name for name, index, column in made.fields}
 
 
 def _basis(inputs: Sequence[PlannedInput]) -> str:
