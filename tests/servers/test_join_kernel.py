@@ -8,18 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors.exceptions import captured
 from tests.servers.kinds import first
+from tests.unit.joins.joined_notes import WHOLE, Joined
 from tests.unit.joins.joined_streams import Streams, completed, random_plan, table_of
 
+from penstock.core.changes import Op
 from penstock.core.joins.algebra import JoinState
-from penstock.core.joins.blocks import pack_events, unpack_differences
+from penstock.core.joins.blocks import BUCKETS, pack_events, unpack_differences
 from penstock.core.joins.completing import RowCompleter
 from penstock.core.joins.inputs import JoinInput
+from penstock.core.joins.keys import key_bytes
 from penstock.core.joins.shown_keys import split_key
 from penstock.core.tables import Column, IntegerType, TextType
 from penstock.jobs.join_tasks import CompletedPacker
@@ -155,6 +159,30 @@ def test_the_kernel_finds_the_differences_that_the_algebra_finds(
     assert len(found) == BATCHES
     for mine, theirs in zip(found, expected, strict=True):
         assert gone_and_new(mine) == gone_and_new(theirs)
+
+
+@pytest.mark.nightly
+def test_many_changes_of_large_rows_are_a_row_each_and_a_block_each(spark: SparkSession, tmp_path: Path) -> None:
+    joined, large, found = Joined(), "x" * (5 << 20), dict[int, list[int]]()
+    row_keys = key_bytes([pa.array(range(500))]).to_pylist()
+    in_one_bucket = [number for number, key in enumerate(row_keys) if crc32(key or b"") % BUCKETS == 0][:3]
+    rows = [WHOLE | {"id": number} for number in in_one_bucket]
+    plan = joined.job.plan
+    streams = Streams(Random(1), [], plan)  # noqa: S311 - not asked
+    write_blocks(tmp_path, 0, streams, [joined.decoded(0, Op.READ, row | {"text": large}, ())[0] for row in rows])
+    updates = [joined.decoded(0, Op.UPDATE, row | {"shop": n}, ("text",))[0] for n in range(20) for row in rows]
+    write_blocks(tmp_path, 1, streams, updates)
+
+    def take(frame: DataFrame, batch: int) -> None:
+        found[batch] = [row[0] for row in frame.selectExpr("length(block)").collect()]
+
+    source = stateful_session(spark).readStream.schema(BLOCKS).option("maxFilesPerTrigger", 1)
+    whole = completed_blocks(source.parquet(str(tmp_path / "in")), plan.partial)
+    writer = whole.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(take)
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+    assert [len(sizes) for sizes in found.values()] == [3, 3]
+    assert all(len(large) < size < len(large) + 1000 for sizes in found.values() for size in sizes)
 
 
 def test_a_micro_batch_ends_without_an_exception_of_java(

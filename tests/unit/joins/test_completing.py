@@ -131,6 +131,30 @@ def test_a_micro_batch_that_is_begun_again_is_completed_once() -> None:
     assert joined.letters == []
 
 
+def test_many_changes_of_a_row_are_one_whole_row() -> None:
+    joined, large = Joined(), "x" * 2000
+    joined.take(0, Op.READ, {**WHOLE, "text": large})
+    events = [joined.decoded(0, Op.UPDATE, {"id": 1, "shop": 7, "state": str(n)}, ("text",))[0] for n in range(100)]
+
+    passed = joined.completer.take(events)
+
+    assert sum(each.nbytes for each in passed if not isinstance(each, Orphan)) < 2 * len(large)
+
+
+def test_changes_that_nobody_can_make_whole_are_all_told_whatever_became_of_their_row() -> None:
+    joined, said = Joined(), {"id": 1, "shop": 7, "state": "open"}
+    events = joined.decoded(0, Op.UPDATE, said, ("text",))
+    events += joined.decoded(0, Op.UPDATE, said, ("text",))
+    events += joined.decoded(0, Op.READ, WHOLE, ())
+    events += joined.decoded(0, Op.DELETE, {"id": 1, "state": ""}, ("shop", "state", "text"))
+    events += joined.decoded(0, Op.UPDATE, said, ("text",))
+
+    joined.apply(events)
+
+    assert [letter.offset for letter in joined.letters] == [3, 4, 7]
+    assert joined.rows == {}
+
+
 def test_a_join_that_was_begun_with_whole_rows_stops_at_one_that_lacks_a_column() -> None:
     joined = Joined(note=replace(NOTE, partial_rows=False))
     joined.take(0, Op.READ, WHOLE)

@@ -118,27 +118,39 @@ class RowCompleter:
         for event in truncates:
             for key in [key for key, (order, _) in self._rows.items() if key[0] == event.input and order < event.order]:
                 del self._rows[key]
-        passed = [*truncates, *(found for event in rows for found in self._complete(event))]
+        passed = list(truncates)
+        last: dict[tuple[int, bytes], Event] = {}
+        for event in rows:
+            found = self._complete(event)
+            if found is not None and (not self._is_partial(event) or lacks_cells(found.row)):
+                passed.append(found)
+            elif found is not None:
+                # What became of a row before that is nothing to who compares micro-batches.
+                last[event.input, event.row_key] = found
+        passed += last.values()
         batches = [pa.RecordBatch.from_pylist([asdict(each) for each in passed], schema=SCHEMA)] if passed else []
         return list(completed_events(self.plan, batches))
 
-    def _complete(self, event: Event) -> Iterator[Event]:
+    def _is_partial(self, event: Event) -> bool:
+        return self.plan.inputs[event.input].is_partial
+
+    def _complete(self, event: Event) -> Event | None:
         key = event.input, event.row_key
         old = self._rows.get(key)
-        if not self.plan.inputs[event.input].is_partial:
-            yield event
-        elif event.op == DELETE:
+        if not self._is_partial(event):
+            return event
+        if event.op == DELETE:
             # Nobody has heard of a row that was not known.
-            if old is not None:
-                del self._rows[key]
-                yield replace(event, row=old[1])
-        elif not lacks_cells(event.row):
+            if old is None:
+                return None
+            del self._rows[key]
+            return replace(event, row=old[1])
+        if not lacks_cells(event.row):
             self._rows[key] = event.order, event.row
-            yield event
-        elif old is None:
-            yield event
-        else:
-            # It is as old as the oldest value in it, for a truncate that is told of later.
-            (place, place_row), row = old[0], merge_cells(old[1], event.row)
-            self._rows[key] = old[0], row
-            yield replace(event, place=place, place_row=place_row, row=row)
+            return event
+        if old is None:
+            return event
+        # It is as old as the oldest value in it, for a truncate that is told of later.
+        (place, place_row), row = old[0], merge_cells(old[1], event.row)
+        self._rows[key] = old[0], row
+        return replace(event, place=place, place_row=place_row, row=row)

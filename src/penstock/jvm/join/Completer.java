@@ -1,8 +1,11 @@
 package io.penstock.join;
 
+import io.penstock.join.Bytes.Key;
 import io.penstock.join.KnownRows.Known;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.streaming.OutputMode;
@@ -13,6 +16,9 @@ import org.apache.spark.sql.streaming.TimerValues;
 /**
  * Makes rows whole that lack columns, by the row that there was before; what it cannot make whole it gives as it is. Buckets are
  * of row keys. What comes of it has no join keys yet: Python makes them, of whole rows (core/joins/completing.py).
+ *
+ * <p>Of each row it gives what became of it last: the join compares micro-batches. A message of a few bytes becomes a whole row,
+ * and a row may have any number of them.
  */
 final class Completer extends StatefulProcessor<Integer, Row, Row> {
   private static final byte[] MARKS = {};
@@ -34,35 +40,40 @@ final class Completer extends StatefulProcessor<Integer, Row, Row> {
     known.forget(intake.truncates);
     // Every bucket hears of a truncate; one of them passes it on.
     List<Event> out = new ArrayList<>(bucket == 0 ? intake.truncates : List.of());
-    for (Event e : intake.events()) complete(e, known, out);
+    Map<Key, Event> last = new LinkedHashMap<>();
+    for (Event e : intake.events()) {
+      Event whole = isPartial(e) ? complete(e, known) : e;
+      if (whole == null) continue;
+      if (!isPartial(e) || Cells.lacks(whole.row())) out.add(whole);
+      else last.put(KnownRows.keyOf(e), whole);
+    }
+    out.addAll(last.values());
     known.save();
     byte[] marks = intake.marks();
     if (marks != null) state.put(MARKS, marks);
-    List<Row> blocks = out.isEmpty() ? List.of() : List.of(RowFactory.create(bucket, EventBlocks.write(out)));
+    var blocks = EventBlocks.pieces(out).stream().map(piece -> RowFactory.create(bucket, EventBlocks.write(piece)));
     return scala.jdk.javaapi.CollectionConverters.asScala(blocks.iterator());
   }
 
-  private void complete(Event e, KnownRows known, List<Event> out) {
-    if ((partial >> e.input() & 1) == 0) {
-      out.add(e);
-      return;
-    }
+  private boolean isPartial(Event e) { return (partial >> e.input() & 1) != 0; }
+
+  /** The event with its whole row, or as it is where nobody knows that; null where there is nothing to tell. */
+  private static Event complete(Event e, KnownRows known) {
     Known old = known.get(e);
     if (e.op() == Event.DELETE) {
       // Nobody has heard of a row that was not known.
-      if (old == null) return;
-      out.add(e.as(e.place(), old.content()));
+      if (old == null) return null;
       known.remove(e);
-    } else if (!Cells.lacks(e.row())) {
-      out.add(e);
-      known.put(e, e.place(), e.row());
-    } else if (old == null) {
-      out.add(e);
-    } else {
-      // It is as old as the oldest value in it, for a truncate that is told of later.
-      byte[] whole = Cells.merge(old.content(), e.row());
-      out.add(e.as(old.place(), whole));
-      known.put(e, old.place(), whole);
+      return e.as(e.place(), old.content());
     }
+    if (!Cells.lacks(e.row())) {
+      known.put(e, e.place(), e.row());
+      return e;
+    }
+    if (old == null) return e;
+    // It is as old as the oldest value in it, for a truncate that is told of later.
+    byte[] whole = Cells.merge(old.content(), e.row());
+    known.put(e, old.place(), whole);
+    return e.as(old.place(), whole);
   }
 }

@@ -13,6 +13,8 @@ import java.util.List;
  * count + 1 offsets (4 each) and their bytes. The other half is core/joins/blocks.py.
  */
 final class EventBlocks {
+  private static final int PIECE_BYTES = 4 << 20;
+
   private EventBlocks() {}
 
   static List<Event> read(byte[] blocks) {
@@ -43,6 +45,21 @@ final class EventBlocks {
           new Place(b.getLong(places + 8 * i), b.getInt(rows + 4 * i)), bytes[ops + i], found[2]));
     }
     return end;
+  }
+
+  /** Events in their order, in pieces for one block each: of some MB, or of one event. */
+  static List<List<Event>> pieces(List<Event> events) {
+    List<List<Event>> pieces = new ArrayList<>();
+    long bytes = 0;
+    for (int start = 0, i = 0; i < events.size(); i++) {
+      Event e = events.get(i);
+      bytes += e.joinKey().length + e.rowKey().length + e.row().length;
+      if (bytes < PIECE_BYTES && i + 1 < events.size()) continue;
+      pieces.add(events.subList(start, i + 1));
+      start = i + 1;
+      bytes = 0;
+    }
+    return pieces;
   }
 
   static byte[] write(List<Event> events) {

@@ -46,7 +46,8 @@ final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
     byte[] marks = intake.marks();
     if (marks != null) state.put(MARKS, marks);
     List<Row> blocks = new ArrayList<>();
-    for (int i = 0; i < buckets; i++) if (!out.get(i).isEmpty()) blocks.add(RowFactory.create(i, EventBlocks.write(out.get(i))));
+    for (int i = 0; i < buckets; i++)
+      for (List<Event> piece : EventBlocks.pieces(out.get(i))) blocks.add(RowFactory.create(i, EventBlocks.write(piece)));
     return scala.jdk.javaapi.CollectionConverters.asScala(blocks.iterator());
   }
 

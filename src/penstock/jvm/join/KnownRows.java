@@ -48,7 +48,7 @@ final class KnownRows {
     });
   }
 
-  private static Key keyOf(Event e) {
+  static Key keyOf(Event e) {
     byte[] key = Arrays.copyOf(e.rowKey(), e.rowKey().length + 1);
     key[e.rowKey().length] = (byte) e.input();
     return new Key(key);
