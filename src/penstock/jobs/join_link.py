@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,11 @@ from penstock.core.errors import UnavailableError, UnknownStreamError
 from penstock.jobs.link import JoinWork, RebuildWork
 from penstock.links.counts import CarriedRows
 from penstock.links.joins.record import NO_BATCH
-from penstock.wiring.join_rebuild import OpenedRebuild, open_rebuild
+from penstock.wiring.join_rebuild import OpenedRebuild, RefusedRebuild, open_rebuild
 from penstock.wiring.join_states import forget_other_states
 from penstock.wiring.joins import OpenedJoin, open_join
 from penstock.wiring.open import create_ledgers
-from penstock.wiring.rebuild_marks import end_rebuild, note_standing_still
+from penstock.wiring.rebuild_marks import end_rebuild, note_refused, note_standing_still
 from penstock.wiring.step_waits import waits_for_step
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ class JoinLink:
             case OpenedJoin() as waiting:
                 self._publisher = waiting.publisher
                 return self._as_it_was(waiting, lambda: not waits_for_step(self._pipeline, self.name))
+            case RefusedRebuild(as_it_was, error):
+                self._publisher = as_it_was.publisher
+                _log.warning("join is not made again", join=self.name, reason=error.message, hint=error.hint)
+                return replace(self._as_it_was(as_it_was), stand_still=None)
             case None:
                 return self._join()
 
@@ -119,6 +124,7 @@ class JoinLink:
             standing=opened.standing,
             going_on=None if opened.as_it_was is None else self._as_it_was(opened.as_it_was),
             set_aside=lambda unreadable: self._tell(letters.set_aside(unreadable)),
+            refuse=lambda error: note_refused(self._pipeline, self.name, self._epoch, error),
             switch=switch,
             parallelism=self._pipeline.join(self.name).parallelism,
         )

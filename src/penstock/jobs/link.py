@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from penstock.core.errors import FencedError, PenstockError
+from penstock.core.errors import FencedError, PenstockError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -137,6 +137,7 @@ class RebuildWork:
     At rest, the state has to come to `reaches` at least. Then `switch` gets the number of its last
     micro-batch, the places that it came to, and all joined rows of the `standing` state, if there is
     one, and of this one (columns as of differences from nothing). Behind that the link is to be opened again.
+    `refuse` gets what keeps the state from being made, and the link is opened again without it.
     """
 
     job: JoinJob
@@ -146,7 +147,18 @@ class RebuildWork:
     going_on: JoinWork | None
     set_aside: Callable[[Sequence[Unreadable]], None]
     switch: Callable[[int, Mapping[tuple[str, int], int], Sequence[pa.Table], Sequence[pa.Table]], None]
+    refuse: Callable[[PenstockError], None]
     parallelism: int | None = None
+
+    def without_it(self, error: BaseException) -> BaseException:
+        """What ends the link where `error` ended the making of the state: nothing for long, if the join goes on."""
+        if self.going_on is None or not isinstance(error, PenstockError):
+            return error
+        if error.retryable or isinstance(error, FencedError):
+            return error
+        self.refuse(error)
+        message = f"the join {self.job.name} is not made again: {error.message}"
+        return UnavailableError(message, "it goes on as it was; see penstock status FILE")
 
 
 Work: TypeAlias = PlannedWork | MessageWork | JoinWork | RebuildWork

@@ -45,7 +45,7 @@ class BuildingFinisher:
             aside = frame.filter(f"substring(value, 1, 4) = X'{MARK.hex()}'")
             self.work.set_aside(split_blocks(run_blocks(aside, differences_of(self.work.checkpoint)))[1])
         except BaseException as error:  # noqa: BLE001 - it is kept, and told
-            self.error = as_told(error, self.token)
+            self.error = self.work.without_it(as_told(error, self.token))
             raise RuntimeError(note_of(self.error)) from None
 
 

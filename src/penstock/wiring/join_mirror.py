@@ -65,6 +65,9 @@ class JoinMirror(KafkaMirror):
         done, all_ = sum(read.get(place, 0) for place in places), sum(self._topics.ends(places).values())
         stands = mark.still is not None and mark.still.epoch == record.epoch
         still = f"; it stands still: {mark.still.reason}" if mark.still is not None and stands else ""
+        if mark.refused is not None and mark.refused.epoch == record.epoch:
+            back = f"or take it back: penstock joinery rebuild FILE {self.name} --cancel"
+            return f"; it is not made again, and goes on as it was: {mark.refused.reason} ({mark.refused.hint}; {back})"
         return f"; made again from {done} of {all_}{still}"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.adapters.kafka.topics import letters_topic
 from penstock.core.avro.schemas import table_schema
-from penstock.core.errors import FencedError, PenstockError, UnavailableError, UsageError
+from penstock.core.errors import FencedError, PenstockError, UnavailableError, UnknownStreamError, UsageError
 from penstock.core.joins.replaced import JoinedRows, can_take_the_place, replacing_changes
 from penstock.core.joins.upgrade import made_join, stays_in_topic
 from penstock.core.schema_changes import SchemaChangeKind
@@ -46,6 +46,7 @@ from penstock.wiring.rebuild_marks import (
     RebuildMark,
     end_rebuild,
     is_marked,
+    note_refused,
     note_standing_still,
     read_mark,
     write_mark,
@@ -145,10 +146,19 @@ def _require_topic_that_steps_read(
         raise UsageError(message, hint)
 
 
-def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | OpenedJoin | None:
+@dataclass(frozen=True, slots=True)
+class RefusedRebuild:
+    """A join that cannot be made again, for which there is an `error`, and that goes on as it was."""
+
+    as_it_was: OpenedJoin
+    error: PenstockError
+
+
+def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | OpenedJoin | RefusedRebuild | None:
     """Take a join over that is to be made again; None where nobody asks for that. Raises as `open_join`.
 
-    A step that reads another one which is made again, or new, waits for it, and goes on as it was.
+    A step that reads another one which is made again, or new, waits for it, and goes on as it was. So does
+    a join that cannot be made again, until another instance tries that.
     """
     if not is_marked(spec, name):
         return None
@@ -162,20 +172,21 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | O
             return None
         if is_step_made_again(spec, name) or lacks_rows_of_steps(spec, name, record, log, registry):
             return _open_waiting(spec, name, epoch, (log, registry, read))
-
-        def planned(pinned: Mapping[str, int]) -> _Planned:
-            topic = schema_changes_topic(spec)
-            job = resolve_join(spec.join(name), read.announced, registry.value_schema, topic, pinned)
-            job, partitions = with_topics(spec, log, job, read)
-            require_kept(log, job)
-            return job, partitions
-
-        job, partitions = _begun(spec, name, record, planned, log)
+        refused = read_mark(spec, name).refused
+        if refused is not None and refused.epoch == epoch:
+            error: PenstockError = UsageError(refused.reason, refused.hint)
+            return RefusedRebuild(_open_refused(spec, name, epoch, (log, registry, read), error), error)
+        try:
+            job = _plan_rebuild(spec, name, record, (log, registry, read))
+        except UnknownStreamError:
+            # It may be announced in a moment.
+            raise
+        except PenstockError as error:
+            if error.retryable or isinstance(error, FencedError):
+                raise
+            return RefusedRebuild(_open_refused(spec, name, epoch, (log, registry, read), error), error)
         generation = _replaced(spec, name, record) + 1
         checkpoint = checkpoint_of(spec, name, generation)
-        if not planned_batches(checkpoint):
-            require_whole(log, job, partitions)
-        _require_topic_that_steps_read(spec, job, read.announced, registry)
         standing = _standing(spec, job, record, read.announced)
         next_record, announcement = _next(job, replace(record, epoch=epoch), generation, standing)
         keep_job(checkpoint, job)
@@ -184,6 +195,33 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | O
         as_it_was = _open_as_it_was(spec, name, epoch, (log, registry, read), newest_places(checkpoint))
         letters = _open_letters(spec, name, record, epoch, log) if as_it_was is None else as_it_was.publisher
         return OpenedRebuild(spec, job, checkpoint, reaches, standing, as_it_was, letters, next_record, announcement)
+
+
+def _plan_rebuild(spec: PipelineSpec, name: str, record: JoinRecord, found: _Found) -> JoinJob:
+    """The join of the new state. Raises UsageError where it cannot be made."""
+    log, registry, read = found
+
+    def planned(pinned: Mapping[str, int]) -> _Planned:
+        topic = schema_changes_topic(spec)
+        job = resolve_join(spec.join(name), read.announced, registry.value_schema, topic, pinned)
+        job, partitions = with_topics(spec, log, job, read)
+        require_kept(log, job)
+        return job, partitions
+
+    job, partitions = _begun(spec, name, record, planned, log)
+    if not planned_batches(checkpoint_of(spec, name, _replaced(spec, name, record) + 1)):
+        require_whole(log, job, partitions)
+    _require_topic_that_steps_read(spec, job, read.announced, registry)
+    return job
+
+
+def _open_refused(spec: PipelineSpec, name: str, epoch: int, found: _Found, error: PenstockError) -> OpenedJoin:
+    """Open a join as it was, which cannot be made again. Raises `error` where it cannot go on either."""
+    as_it_was = _open_as_it_was(spec, name, epoch, found, {})
+    if as_it_was is None:
+        raise error
+    note_refused(spec, name, epoch, error)
+    return as_it_was
 
 
 def _open_waiting(spec: PipelineSpec, name: str, epoch: int, found: _Found) -> OpenedJoin:

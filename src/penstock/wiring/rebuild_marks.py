@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
+    from penstock.core.errors import PenstockError
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a join is not made again, and goes on as it was. Another instance, which has another `epoch`, tries again."""
+
+    epoch: int
+    reason: str
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,7 @@ class RebuildMark:
     ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
     still: StandingStill | None = None
     step_ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    refused: Refused | None = None
 
 
 def is_marked(spec: PipelineSpec, name: str) -> bool:
@@ -52,7 +63,7 @@ def read_mark(spec: PipelineSpec, name: str) -> RebuildMark:
     """What the mark says; nothing where there is none, or it cannot be read: then the new state is begun anew."""
     try:
         said = json.loads(_file(spec, name).read_text(encoding="utf-8"))
-        still = said.get("still")
+        still, refused = said.get("still"), said.get("refused")
         return RebuildMark(
             int(said["replaces"]),
             str(said["digest"]),
@@ -60,6 +71,7 @@ def read_mark(spec: PipelineSpec, name: str) -> RebuildMark:
             _read_places(said.get("ends", [])),
             None if still is None else StandingStill(int(still["epoch"]), str(still["reason"])),
             _read_places(said.get("step_ends", [])),
+            None if refused is None else Refused(int(refused[0]), str(refused[1]), str(refused[2])),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return RebuildMark()
@@ -75,6 +87,7 @@ def write_mark(spec: PipelineSpec, name: str, mark: RebuildMark) -> None:
         "ends": _written_places(mark.ends),
         "still": still,
         "step_ends": _written_places(mark.step_ends),
+        "refused": None if mark.refused is None else [mark.refused.epoch, mark.refused.reason, mark.refused.hint],
     }
     write_whole(_file(spec, name), json.dumps(said))
 
@@ -82,6 +95,11 @@ def write_mark(spec: PipelineSpec, name: str, mark: RebuildMark) -> None:
 def note_standing_still(spec: PipelineSpec, name: str, epoch: int, reason: str) -> None:
     """Note for `penstock status` why a join publishes nothing while it is made again."""
     write_mark(spec, name, replace(read_mark(spec, name), still=StandingStill(epoch, reason)))
+
+
+def note_refused(spec: PipelineSpec, name: str, epoch: int, error: PenstockError) -> None:
+    """Note for `penstock status`, and for this instance, that a join cannot be made again, and why."""
+    write_mark(spec, name, replace(read_mark(spec, name), refused=Refused(epoch, error.message, error.hint)))
 
 
 def ask_for_rebuild(spec: PipelineSpec, name: str) -> None:

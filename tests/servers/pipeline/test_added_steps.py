@@ -10,7 +10,7 @@ from tests.servers.pipeline.test_join_upgrades import changes, rebuild
 from tests.servers.pipeline.test_left_joins import FIRST, TABLES, assert_joined, name_of, with_join
 
 from penstock.links.joins.record import NO_BATCH, JoinRecord
-from penstock.wiring.join_rebuild import OpenedRebuild, open_rebuild
+from penstock.wiring.join_rebuild import OpenedRebuild, RefusedRebuild, open_rebuild
 from penstock.wiring.joins import OpenedJoin, open_join
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_a_join_waits_for_a_step_that_was_added_and_deletes_no_row_that_the_step
     assert len(case.messages()[f"{name}.joined.{name}"]) <= before * 2
 
 
-def opened_kind(case: PipelineCase, name: str) -> type[OpenedJoin | OpenedRebuild] | None:
+def opened_kind(case: PipelineCase, name: str) -> type[OpenedJoin | OpenedRebuild | RefusedRebuild] | None:
     """What a start makes of the join that is to be made again."""
     opened = open_rebuild(case.spec, name, case.records(name)[-1]["epoch"])
     match opened:

@@ -12,8 +12,10 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 from tests.servers.pipeline import test_left_joins
+from tests.servers.pipeline.join_status import status_of
 from tests.servers.pipeline.joined_reviews import add_join
 from tests.servers.pipeline.killing import wait_for
+from tests.servers.pipeline.test_join_foreign_messages import forget
 from tests.servers.pipeline.test_join_upgrades import FIRST, announced, assert_verified, change, rebuild, rows
 from typer.testing import CliRunner
 
@@ -89,6 +91,30 @@ def test_spark_makes_a_join_again_without_the_input_that_was_renamed(
     case, _ = renamed
 
     case.run_once()
+
+
+def test_a_join_whose_topics_lost_messages_goes_on_as_it_was_and_status_says_what_to_do(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = make_case()
+    name = add_join(case.file, case.database)
+    case.write(*FIRST)
+    case.run_once()
+    forget(case, f"db.{case.database}.business", 1)
+    rebuild(case, name)
+    case.write("UPDATE business SET city = 'Kiel' WHERE business_id = 2")
+
+    case.run_once()
+
+    assert rows(case, name)[-1]["city"] == "Kiel"
+    told = status_of(case, name)
+    assert f"; it is not made again, and goes on as it was: the join {name} needs all of db." in told
+    assert f"penstock joinery rebuild FILE {name} --cancel" in told
+    rebuild(case, name, "--cancel")
+    case.write("UPDATE business SET city = 'Trier' WHERE business_id = 2")
+    case.run_once()
+    assert rows(case, name)[-1]["city"] == "Trier"
+    assert "made again" not in status_of(case, name)
 
 
 def assert_one_letter(case: PipelineCase) -> None:

@@ -12,13 +12,13 @@ import pytest
 import yaml
 from tests.servers.pipeline import test_left_joins
 from tests.servers.pipeline.every_record import assert_joined_at_every_record, job_of
+from tests.servers.pipeline.join_status import status_of
 from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, Workload, add_join, change_reviews
 from tests.servers.pipeline.killing import kill_everything, wait_for
 from typer.testing import CliRunner
 
 from penstock.cli.joinery import app
 from penstock.config.load import load
-from penstock.core.errors import UsageError
 from penstock.embedded.reach import reach_embedded
 
 if TYPE_CHECKING:
@@ -146,9 +146,9 @@ def test_a_step_that_needs_a_new_topic_is_refused_before_it_is_made(make_case: C
     asked = CliRunner().invoke(app, ["rebuild", str(case.file), step])
     assert asked.exit_code == 0, asked.output
 
-    with pytest.raises(UsageError, match=f"needs a new topic, and the step {name} reads the one that there is"):
-        case.run_once()
+    case.run_once()
 
+    assert f"needs a new topic, and the step {name} reads the one that there is" in status_of(case, step)
     assert not (case.spec.home / "joins" / step / "2").exists()
     file.write_text(before)
     taken_back = CliRunner().invoke(app, ["rebuild", str(case.file), step, "--cancel"])

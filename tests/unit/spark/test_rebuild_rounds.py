@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.unit.joins.test_kept_job import job_of
 
-from penstock.jobs.link import RebuildWork
+from penstock.core.errors import FencedError, PenstockError, UnavailableError, UsageError
+from penstock.jobs.link import JoinWork, RebuildWork
 from penstock.spark.join_query import OFFSETS_MAX
 from penstock.spark.rebuild_query import Round, is_last, next_round
 
@@ -43,7 +46,31 @@ def work(checkpoint: Path, reaches: Mapping[tuple[str, int], int]) -> RebuildWor
         going_on=None,
         set_aside=lambda _: None,
         switch=lambda *_: None,
+        refuse=lambda _: None,
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "goes_on", "refuses"),
+    [
+        (UsageError("its rows lack a column", "hint"), True, True),
+        (UsageError("its rows lack a column", "hint"), False, False),
+        (UnavailableError("away", "hint"), True, False),
+        (FencedError("another", "hint"), True, False),
+        (ValueError("unforeseen"), True, False),
+    ],
+)
+def test_what_keeps_a_state_from_being_made_ends_nothing_where_the_join_goes_on(
+    tmp_path: Path, error: Exception, *, goes_on: bool, refuses: bool
+) -> None:
+    refused: list[PenstockError] = []
+    going_on = JoinWork(job_of(1), tmp_path, {}, 0, lambda _: False, lambda *_: None) if goes_on else None
+
+    found = replace(work(tmp_path, {}), going_on=going_on, refuse=refused.append).without_it(error)
+
+    assert refused == ([error] if refuses else [])
+    assert (found is error) is not refuses
+    assert isinstance(found, UnavailableError) or not refuses
 
 
 def test_a_state_has_come_as_far_as_it_must_with_a_micro_batch_that_is_done(tmp_path: Path) -> None:
