@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.arrow_types import arrow_schema
+from penstock.core.avro.encode_columns import encode_by_column
+from penstock.core.avro.message_fields import ColumnValues
 from penstock.core.changes import Op
 from penstock.core.joins.keys import key_bytes
 from penstock.core.joins.rows import decode_stored
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.core.avro.arrays import ArrowArray, Flags, Integers
     from penstock.core.joins.plan import JoinPlan
+    from penstock.core.tables import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ def _changes(plan: JoinPlan, old: pa.Table, new: pa.Table) -> Sequence[OutputRow
     updated_from, updated_to = at[is_update], np.flatnonzero(is_update)
     differs = _differ(plan, old.take(updated_from), new.take(updated_to))
     if plan.keeps_more:
-        differs &= look_other(before.take(updated_from), after.take(updated_to))
+        differs &= look_other(plan, before.take(updated_from), after.take(updated_to))
     updated_from, updated_to = updated_from[differs], updated_to[differs]
     found = [
         OutputRows(Op.DELETE, before.filter(pa.array(is_left)), None),
@@ -148,14 +151,22 @@ def _differ(plan: JoinPlan, old: pa.Table, new: pa.Table) -> Flags:
     return differs
 
 
-def look_other(before: pa.RecordBatch, after: pa.RecordBatch) -> Flags:
+def look_other(plan: JoinPlan, before: pa.RecordBatch, after: pa.RecordBatch) -> Flags:
     """Whether rows of the output differ in any column."""
     other = np.zeros(before.num_rows, np.bool_)
-    for old, new in zip(before.columns, after.columns, strict=True):
-        values: Any = old
+    for column, *images in zip(plan.output.columns, before.columns, after.columns, strict=True):
+        values: Any
+        values, new = (_comparable(column, each) for each in images)
         changed: Any = pc.fill_null(pc.not_equal(values, new), pa.scalar(value=False))
-        other |= np.asarray(changed, np.bool_) | (np.asarray(old.is_valid()) != np.asarray(new.is_valid()))
+        other |= np.asarray(changed, np.bool_) | (np.asarray(values.is_valid()) != np.asarray(new.is_valid()))
     return other
+
+
+def _comparable(column: Column, values: ArrowArray) -> ArrowArray:
+    """Values that Arrow can compare, which it cannot do with lists: those by their bytes."""
+    if not pa.types.is_list(values.type):
+        return values
+    return encode_by_column([ColumnValues(values, replace(column, nullable=True))], len(values))
 
 
 def _is_visible(plan: JoinPlan, index: int, rows: pa.BinaryArray) -> Flags:

@@ -115,7 +115,7 @@ def _replaced(plan: JoinPlan, before: pa.RecordBatch, after: pa.RecordBatch, is_
     is_other = np.ones(after.num_rows, np.bool_)
     if not is_lacking:
         known = pa.array(is_known)
-        is_other[is_known] = look_other(before.take(at[is_known]), after.filter(known))
+        is_other[is_known] = look_other(plan, before.take(at[is_known]), after.filter(known))
     gone = before.filter(pa.array(is_gone))
     return [
         OutputRows(Op.DELETE, _filled(plan, gone), None),
