@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PositionError, UnavailableError
@@ -99,22 +100,37 @@ def forget_other_states(spec: PipelineSpec, name: str, generation: int) -> None:
 
 def empty_checkpoint(checkpoint: Path) -> None:
     """Have a state begin with nothing, whatever stands in its folder. Raises UnavailableError if that cannot go."""
-    try:
+    with _explained(checkpoint):
         shutil.rmtree(checkpoint)
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError:
         return
     except OSError as error:
-        message = f"{checkpoint}, which is no state of the join any more, cannot be removed: {error.strerror or error}"
+        message = f"{folder}, which is no state of the join any more, cannot be removed: {error.strerror or error}"
         raise UnavailableError(message, "let the user who runs Penstock write there (`ls -l`), or remove it") from error
 
 
 def remove_states(spec: PipelineSpec, name: str) -> None:
     """Remove all states of a join and of the steps that read it, so that the next run makes them again.
 
-    Whoever calls holds the leader's lock.
+    Whoever calls holds the leader's lock. Raises UnavailableError for what cannot go: the states are
+    gone then that could be moved aside, which is one step, and nothing goes on with a part of one.
     """
-    for each in (name, *later_steps(spec, name)):
-        shutil.rmtree(states_of(spec, each), ignore_errors=True)
+    # The last one first: no step is made again without those that read it.
+    for each in reversed([name, *later_steps(spec, name)]):
+        states = states_of(spec, each)
+        aside = states.with_name(f".{each}.removed")
+        with _explained(aside):
+            shutil.rmtree(aside)
+        with _explained(states):
+            states.rename(aside)
+        with _explained(aside):
+            shutil.rmtree(aside)
 
 
 def later_steps(spec: PipelineSpec, name: str) -> Iterator[str]:

@@ -9,9 +9,9 @@ import pytest
 from tests.unit.config.test_joins import PIPELINE
 
 from penstock.config.load import parse
-from penstock.core.errors import UsageError
+from penstock.core.errors import UnavailableError, UsageError
 from penstock.links.joins.record import JoinRecord
-from penstock.wiring.join_states import checkpoint_of, forget_other_states, has_state, states_of
+from penstock.wiring.join_states import checkpoint_of, forget_other_states, has_state, remove_states, states_of
 from penstock.wiring.rebuild_marks import (
     RebuildMark,
     StandingStill,
@@ -138,3 +138,28 @@ def test_a_step_is_not_taken_back_without_the_one_that_it_reads(spec: PipelineSp
     assert is_asked_for(spec) == [True, True]
     take_back_rebuild(spec, STEP)
     assert is_asked_for(spec) == [False, False]
+
+
+def test_states_that_are_removed_leave_nothing(spec: PipelineSpec) -> None:
+    for name in (STEP, LAST):
+        (checkpoint_of(spec, name, 1) / "offsets").mkdir(parents=True)
+    # What was left when this was done before.
+    (spec.home / "joins" / f".{STEP}.removed" / "1").mkdir(parents=True)
+
+    remove_states(spec, STEP)
+    remove_states(spec, STEP)
+
+    assert list((spec.home / "joins").iterdir()) == []
+
+
+def test_what_cannot_be_removed_is_told_and_is_no_state_any_more(spec: PipelineSpec) -> None:
+    (checkpoint_of(spec, STEP, 1) / "offsets").mkdir(parents=True)
+    # Of other users' folders root can remove all, and of this nobody can.
+    states_of(spec, LAST).write_text("no folder")
+
+    with pytest.raises(UnavailableError, match=r"owners.removed, which is no state .* cannot be removed: ") as told:
+        remove_states(spec, STEP)
+
+    assert told.value.hint.startswith("let the user who runs Penstock write there")
+    assert not states_of(spec, LAST).exists()
+    assert states_of(spec, STEP).is_dir()
