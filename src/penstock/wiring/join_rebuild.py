@@ -77,6 +77,9 @@ _EMPTY_IT = (
     f"if the brokers ran all of those {PUBLISHING_SECONDS / 60:.0f} minutes, it is too much for one transaction: "
     "have the table emptied and filled, penstock joinery rebuild FILE JOIN --empty"
 )
+_IS_EMPTY = (
+    "; it was begun anew and is empty by now, so that --cancel fills it from the topics, too, as the file is then"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ class OpenedRebuild:
             if time.monotonic() - begun < PUBLISHING_SECONDS:
                 raise
             message = f"what a rebuild changes of {self.job.name} took longer than brokers leave a transaction open"
-            raise UsageError(message, _EMPTY_IT) from error
+            raise UsageError(message, _EMPTY_IT + (_IS_EMPTY if self.standing is None else "")) from error
 
 
 def _shown(announced: Sequence[SchemaChange], name: str, registry: Registry) -> frozenset[str]:

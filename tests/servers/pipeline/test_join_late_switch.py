@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from tests.servers.pipeline.joined_reviews import add_join
 from tests.servers.pipeline.test_join_upgrades import FIRST, announced, assert_verified, change, rebuild, rows
 
@@ -56,10 +57,53 @@ def switch_too_late(case: PipelineCase, name: str) -> None:
             rebuild_in_process(case.spec, replace(work, switch=slowly))
 
 
+@pytest.fixture
+def too_short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Transactions that may be open for seconds."""
+    with monkeypatch.context() as short:
+        for module in (joins, join_rebuild):
+            short.setattr(module, "PUBLISHING_SECONDS", _TRANSACTION_SECONDS)
+        # A few parts, of which the first are sent before the last is asked for.
+        short.setattr(join_rebuild, "_PART_BYTES", 3000)
+        yield
+
+
+@pytest.mark.nightly
+def test_a_table_that_is_made_anew_is_empty_where_the_switch_takes_too_long_and_the_hint_says_so(
+    make_case: Callable[..., PipelineCase], too_short: None
+) -> None:
+    del too_short
+    case = make_case()
+    name = add_join(case.file, case.database)
+    case.write(*FIRST, "CREATE TABLE tag (tag_id INT PRIMARY KEY, business INT, tag VARCHAR(9))")
+    case.write("INSERT INTO tag SELECT seq, 1, 'tag' FROM seq_1_to_200")
+    case.run_once()
+    file, before = case.file.parent / "business_review.yaml", rows(case, name)
+    as_it_was = file.read_text()
+    join = yaml.safe_load(as_it_was)
+    alias = {"from": "business", "to": "biz_id"}
+    join["join"].append({"topic": f"db.{case.database}.tag", "join_keys": ["business"], "aliases": [alias]})
+    file.write_text(yaml.safe_dump(join))
+    rebuild(case, name)
+
+    with pytest.raises(UsageError) as late:
+        switch_too_late(case, name)
+
+    assert "is empty by now, so that --cancel fills it from the topics" in late.value.hint
+    assert announced(case, name) == ["schema", "create"]
+    rebuild(case, name, "--cancel")
+    file.write_text(as_it_was)
+    case.run_once()
+    assert rows(case, name) == before
+    assert [record["generation"] for record in case.records(name)][-1] == 3
+    assert_verified(case)
+
+
 @pytest.mark.nightly
 def test_a_switch_that_takes_too_long_changes_nothing_and_says_what_helps(
-    make_case: Callable[..., PipelineCase], monkeypatch: pytest.MonkeyPatch
+    make_case: Callable[..., PipelineCase], too_short: None
 ) -> None:
+    del too_short
     case = make_case()
     name = add_join(case.file, case.database)
     case.write(*FIRST, "INSERT INTO user_review SELECT seq, 2, 3.0, '' FROM seq_100_to_200")
@@ -67,14 +111,9 @@ def test_a_switch_that_takes_too_long_changes_nothing_and_says_what_helps(
     before, topic = rows(case, name), f"{name}.joined.{name}"
     change(case, {"exclude_fields": []})
     rebuild(case, name)
-    with monkeypatch.context() as short:
-        for module in (joins, join_rebuild):
-            short.setattr(module, "PUBLISHING_SECONDS", _TRANSACTION_SECONDS)
-        # A few parts, of which the first are sent before the last is asked for.
-        short.setattr(join_rebuild, "_PART_BYTES", 3000)
 
-        with pytest.raises(UsageError) as late:
-            switch_too_late(case, name)
+    with pytest.raises(UsageError) as late:
+        switch_too_late(case, name)
 
     assert "took longer than brokers leave a transaction open" in late.value.message
     assert "penstock joinery rebuild FILE JOIN --empty" in late.value.hint
