@@ -60,6 +60,9 @@ class BatchTopic:
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         return {place: len(self.values) for place in partitions}
 
+    def settled_ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        raise AssertionError(partitions)
+
     def ids(self, topics: object) -> Mapping[str, str]:
         raise AssertionError(topics)
 

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from confluent_kafka import Producer
 from tests.servers.conftest import tracker_home
 from tests.servers.fresh_databases import state_database
 from tests.servers.sessions import log_in
 
-from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.kafka import reader
+from penstock.adapters.mysql.connection import MysqlServer, connect
+from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.cli.status_json import describe
 from penstock.config.crash_points import VARIABLE
@@ -23,23 +26,29 @@ from penstock.core.errors import UnavailableError
 from penstock.embedded.mariadb import PASSWORD, Flavour, start_mariadb
 from penstock.faults.round import carry_apart
 from penstock.jobs.in_process import carry
+from penstock.links.capture.spec import CaptureSpec
 from penstock.ports.queries import ReadLimits
+from penstock.wiring.capture import open_live
+from penstock.wiring.epochs import next_epoch
 from penstock.wiring.health import find_problems
+from penstock.wiring.open import OBJECTS_LINK, schema_changes_topic
 from penstock.wiring.pipeline_status import read_status
 from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import pymysql
 
+    from penstock.core.positions import BinlogPosition
     from penstock.dev.postgres import PostgresServer
     from penstock.embedded.kafka import KafkaBroker
     from penstock.embedded.mariadb import MariadbServer
 
 os.environ["CASE_PASSWORD"] = PASSWORD
 _NOBODY_LISTENS = 1
+_NIGHTLY = pytest.mark.nightly
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,12 @@ class Shop:
         with closing(self._connect()) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT id, item FROM orders ORDER BY id")
             return list(cursor.fetchall())
+
+    def head(self) -> BinlogPosition:
+        """Where its log ends."""
+        server = MysqlServer(self.server.host, self.server.port, self.server.user, self.server.password)
+        with closing(connect(server)) as connection:
+            return head(connection)
 
     def _connect(self) -> pymysql.Connection:
         server = self.server
@@ -80,6 +95,20 @@ class Shops:
     def crash(self, point: str, link: str) -> None:
         log = self.file.with_name("round.log")
         assert carry_apart(self.file, link, {VARIABLE: point}, log) == -signal.SIGKILL, log.read_text()
+
+    def write_behind_an_open_announcement(self, *statements: str) -> Producer:
+        """Have the running capture of the second source publish `statements` behind what another announces; that."""
+        spec = load(self.file)
+        with closing(open_live(CaptureSpec(spec, spec.sources[1].name, next_epoch(spec)))) as live:
+            servers = spec.kafka.bootstrap_servers
+            other = Producer({"bootstrap.servers": servers, "transactional.id": spec.pipeline, "linger.ms": 0})
+            other.init_transactions(30)
+            other.begin_transaction()
+            other.produce(schema_changes_topic(spec), b"it is taken back")
+            assert other.flush(30) == 0
+            self.west.write(*statements)
+            live.run(60.0, self.west.head())
+        return other
 
     def with_east_away(self) -> Path:
         """The same pipeline, whose first source nobody answers for."""
@@ -201,6 +230,52 @@ def test_a_source_that_is_away_holds_up_neither_the_other_nor_what_it_brought_in
     assert {each.source: bool(each.unanswered) for each in status.sources} == {east: True, west: False}
     assert told["healthy"] is False
     carry(load(shops.file))
+    shops.assert_carried()
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["TRUNCATE orders"],
+        pytest.param(["DROP TABLE orders", "CREATE TABLE orders (id INT PRIMARY KEY, item TEXT)"], marks=_NIGHTLY),
+        pytest.param(["RENAME TABLE orders TO o", "CREATE TABLE orders LIKE o", "DROP TABLE o"], marks=_NIGHTLY),
+    ],
+    ids=["truncate", "create", "rename"],
+)
+def test_what_a_source_tells_behind_an_open_announcement_of_another_comes_before_its_rows(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch, statements: Sequence[str]
+) -> None:
+    shops.west.write("INSERT INTO orders VALUES (1, 'west tea')")
+    carry(load(shops.file))
+    other = shops.write_behind_an_open_announcement(*statements, "INSERT INTO orders VALUES (2, 'west cup')")
+    monkeypatch.setattr(reader, "REQUEST_TIMEOUT_SECONDS", 1.0)
+    with pytest.raises(UnavailableError, match=r"has not finished the transactions in penstock.*schemas"):
+        carry(load(shops.file), OBJECTS_LINK)
+
+    other.abort_transaction(30)
+    monkeypatch.undo()
+    carry(load(shops.file))
+
+    shops.assert_carried()
+    assert shops.west.orders() == [(2, "west cup")]
+
+
+def test_a_capture_that_is_opened_behind_an_open_announcement_of_another_waits_for_its_own(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    west = load(shops.file).sources[1].name
+    carry(load(shops.file))
+    alter = "ALTER TABLE orders ADD COLUMN price INT"
+    other = shops.write_behind_an_open_announcement(alter, "INSERT INTO orders VALUES (1, 'west tea', 7)")
+    shops.west.write("INSERT INTO orders VALUES (2, 'west cup', 8)")
+    monkeypatch.setattr(reader, "REQUEST_TIMEOUT_SECONDS", 1.0)
+    with pytest.raises(UnavailableError, match=r"has not finished the transactions in penstock.*schemas"):
+        carry(load(shops.file), west)
+
+    other.abort_transaction(30)
+    monkeypatch.undo()
+    carry(load(shops.file))
+
     shops.assert_carried()
 
 

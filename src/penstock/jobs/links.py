@@ -29,12 +29,10 @@ from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
     create_ledgers,
-    failovers_topic,
     open_publisher,
     open_registry,
     open_topic_log,
     open_topic_tail,
-    schema_changes_topic,
 )
 from penstock.wiring.stopped_readings import StoppedReadings
 from penstock.wiring.table_control import open_table_control
@@ -159,8 +157,7 @@ class ObjectsLink:
             return
         publisher, pipeline = self._publisher, self._pipeline
         if self._follower is None:
-            ledgers = schema_changes_topic(pipeline), failovers_topic(pipeline)
-            log = FollowedLog(open_topic_log(pipeline), partial(open_topic_tail, pipeline), ledgers)
+            log = FollowedLog(open_topic_log(pipeline), partial(open_topic_tail, pipeline))
             keep_open(pipeline, log)
             planner = ObjectsLinkPlanner(pipeline, self._tasks_max, self._offsets_per_task, log)
             pace = pipeline.files_freshness_seconds

@@ -75,6 +75,10 @@ class WholeLog:
         """See `TopicLog`."""
         return self._log.ends(partitions)
 
+    def settled_ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        """See `TopicLog`."""
+        return self._log.settled_ends(partitions)
+
     def ids(self, topics: Collection[str]) -> Mapping[str, str]:
         """See `TopicLog`."""
         return self._log.ids(topics)

@@ -50,6 +50,14 @@ class TopicLog(Protocol):
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
         ...
 
+    def settled_ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        """For each (topic, partition): its end, once every transaction with messages in it is decided there.
+
+        `ends` hides what is committed behind a transaction of somebody else that is open. This waits for its
+        end, and raises UnavailableError when that takes too long. Absent ones are left out.
+        """
+        ...
+
     def ids(self, topics: Collection[str]) -> Mapping[str, str]:
         """For each topic: what tells it from others that had its name, "" where the brokers do not know.
 

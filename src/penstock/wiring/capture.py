@@ -26,6 +26,7 @@ from penstock.wiring.open import (
     open_registry,
     open_topic_log,
     schema_changes_topic,
+    settled_end,
 )
 
 if TYPE_CHECKING:
@@ -198,8 +199,12 @@ def read_schema_changes(spec: CaptureSpec, log: TopicReader) -> list[SchemaChang
     """Everything that was announced so far, oldest first.
 
     What a crash has left behind the record is not: its statement comes again from
-    the log, to a tracker that does not have it.
+    the log, to a tracker that does not have it. Raises UnavailableError while what another
+    source announces is undecided for long: events of ours may be behind it.
     """
     topic = schema_changes_topic(spec.pipeline)
-    end = committed_end(spec.pipeline, log, spec.source_name, topic)
+    if spec.pipeline.kafka.transactions:
+        end = settled_end(log, topic)
+    else:
+        end = committed_end(spec.pipeline, log, spec.source_name, topic)
     return [read_schema_change(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.core.errors import UnavailableError
 from penstock.core.schema_changes import SchemaChange
 from penstock.core.spolts.raw import RawMessage
 from penstock.core.tables import TableId
@@ -31,6 +32,8 @@ class MemoryTopics:
         self.asked: list[str] = []
         self.topic_ids: dict[str, str] = {}
         self.first: dict[tuple[str, int], int] = {}
+        self.undecided: dict[tuple[str, int], int] = {}
+        """From which message on readers see nothing, as somebody's transaction is open."""
 
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Sequence[tuple[int, bytes]]]:
         yield list(enumerate(self.values[topic, partition]))[start:end]
@@ -49,7 +52,13 @@ class MemoryTopics:
         if self.before_ends and partitions[0][0] != SCHEMAS:
             self.before_ends.pop(0)()
         self.asked.extend(topic for topic, _ in partitions)
-        return {place: len(self.values[place]) for place in partitions}
+        return {place: self.undecided.get(place, len(self.values[place])) for place in partitions}
+
+    def settled_ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        for topic, _ in self.undecided.keys() & set(partitions):
+            message = f"Kafka has not finished the transactions in {topic}"
+            raise UnavailableError(message, "wait")
+        return self.ends(partitions)
 
     def ids(self, topics: Collection[str]) -> Mapping[str, str]:
         return {topic: self.topic_ids.get(topic, f"id of {topic}") for topic in topics}

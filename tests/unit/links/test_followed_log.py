@@ -61,7 +61,7 @@ class World:
     record: ObjectsRecord = field(default_factory=ObjectsRecord)
 
     def __post_init__(self) -> None:
-        self.log = FollowedLog(self.topics, self._open_tail, [SCHEMAS, TIMELINES])
+        self.log = FollowedLog(self.topics, self._open_tail)
         self.planner = ObjectsPlanner(self.log, SCHEMAS, TIMELINES)
         self.begin_topic()
 

@@ -141,7 +141,7 @@ class Following:
             self._taken.notify_all()
 
     def _run(self) -> None:
-        log = FollowedLog(self.topics, lambda starts: MemoryTail(self.topics, starts), [SCHEMAS, TIMELINES])
+        log = FollowedLog(self.topics, lambda starts: MemoryTail(self.topics, starts))
         planner = SmallPlanner(log)
         follower = ObjectsFollower(planner, log, lambda: self._record, self.pace_seconds)
         try:

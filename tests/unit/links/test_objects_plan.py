@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.core.errors import PositionError
+from penstock.core.errors import PositionError, UnavailableError
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.objects import plan as planning
@@ -123,6 +123,26 @@ def test_where_a_table_began_anew_behind_what_is_not_decided_yet_it_is_waited_fo
         planner.plan(ObjectsRecord(places={("t", 0): (2, 6)}))
     topics.fill("t", 4)
     assert places(planner.plan(ObjectsRecord(places={("t", 0): (2, 5)})).ranges) == [("t", 5, 7)]
+
+
+def test_while_events_may_be_hidden_behind_an_open_transaction_no_rows_are_planned(topics: MemoryTopics) -> None:
+    topics.announce(10, "t")
+    topics.fill("t", 1)
+    planner = ObjectsPlanner(topics, SCHEMAS, TIMELINES)
+    planner.plan(ObjectsRecord())
+    # Another source announces something, undecided; what comes behind it is committed: a TRUNCATE, and rows.
+    topics.announce(5, "others")
+    topics.undecided[SCHEMAS, 0] = 1
+    emptied = SchemaChange("db", TableId("shop", "users"), "t", "", 1, 1, 1, (1, 20, 0), SchemaChangeKind.TRUNCATE)
+    topics.values[SCHEMAS, 0].append(emptied.to_json())
+    topics.fill("t", 2)
+
+    with pytest.raises(UnavailableError, match="has not finished the transactions in schemas"):
+        planner.plan(ObjectsRecord(schemas_offset=1, places={("t", 0): (1, 1)}))
+
+    topics.undecided.clear()
+    plan = planner.plan(ObjectsRecord(schemas_offset=1, places={("t", 0): (1, 1)}))
+    assert plan.ranges[0].cuts == ((1, 10, 0), (1, 5, 0), (1, 20, 0))
 
 
 def test_nothing_is_planned_of_a_table_that_has_stopped(topics: MemoryTopics) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from confluent_kafka import KafkaError, Message
 
@@ -13,7 +14,7 @@ from penstock.core.spolts.raw import RawMessage
 from penstock.ports.topics import Fetched
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 
 def by_place(fetched: Sequence[Message]) -> Iterator[tuple[tuple[str, int], Sequence[Message]]]:
@@ -98,6 +99,17 @@ def ends_at(message: Message, end: int) -> bool:
 def entry(message: Message) -> tuple[int, bytes]:
     """Its offset and value."""
     return message.offset() or 0, message.value() or b""
+
+
+def next_offsets(said: str, wanted: Collection[tuple[str, int]]) -> tuple[tuple[str, str, int], ...]:
+    """Where the client reads on in each partition that is wanted, from its statistics (librdkafka, STATISTICS.md)."""
+    topics: dict[str, Any] = json.loads(said)["topics"]
+    return tuple(
+        (topic, partition, of_partition["next_offset"])
+        for topic, of_topic in topics.items()
+        for partition, of_partition in of_topic["partitions"].items()
+        if (topic, int(partition)) in wanted
+    )
 
 
 def _judge(error: KafkaError, message: Message) -> None:

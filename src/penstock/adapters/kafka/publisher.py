@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics, explain
 from penstock.adapters.kafka.described import describe_topics, explain_publishing
 from penstock.adapters.kafka.producer import TransactionalProducer
-from penstock.adapters.kafka.reader import TopicReader, ends_now, settled_ends
+from penstock.adapters.kafka.reader import TopicReader, ends_now
 from penstock.adapters.kafka.topic_fingerprints import TopicFingerprints
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, fingerprint_topic, position_topic
 from penstock.config.crash_points import CrashPoint
@@ -144,7 +144,7 @@ class TransactionalPublisher:
         """Wait until the markers of our commits are written; see ports/publisher.Publisher."""
         described = describe_topics(self._admin, self._unsettled)
         partitions = [(topic, number) for topic, (_, count) in described.items() for number in range(count)]
-        ends = settled_ends(self._admin, partitions)
+        ends = self._fingerprints.settled_ends(partitions)
         counted = self._fingerprints.messages
         self._fingerprints.take(described, ends)
         self._unsettled.clear()

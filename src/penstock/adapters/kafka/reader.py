@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain, open_admin
 from penstock.adapters.kafka.described import describe_topics, learn_leaders, meet
-from penstock.adapters.kafka.fetched import by_place, ends_at, entry, take, take_whole
+from penstock.adapters.kafka.fetched import by_place, ends_at, entry, next_offsets, take, take_whole
 from penstock.core.errors import UnavailableError
 from penstock.core.garbage import no_collection
 
@@ -156,6 +155,10 @@ class TopicReader:
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
         return _list_offsets(self.admin, partitions, _LATEST)
 
+    def settled_ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        """Where partitions end once all in them is decided; see ports/topics.TopicLog."""
+        return settled_ends(self.admin, partitions)
+
     def ids(self, topics: Collection[str]) -> Mapping[str, str]:
         """The ids of topics (KIP-516); see ports/topics.TopicLog."""
         return {topic: topic_id for topic, (topic_id, _) in self.shapes(topics).items()}
@@ -281,7 +284,7 @@ class TopicReader:
         What is left of what is wanted is read by a client that says how far it has come.
         """
         if self._progress is not None:
-            return len({_next_offsets(said, wanted) for said in self._progress}) > 1
+            return len({next_offsets(said, wanted) for said in self._progress}) > 1
         left = [
             TopicPartition(at.topic, at.partition, max(at.offset, self._begins[at.topic, at.partition]))
             for at in self._consumer.position([TopicPartition(*place) for place in wanted])
@@ -299,17 +302,6 @@ class TopicReader:
         self._consumer.close()
         self._met.clear()
         self._consumer = self._open_consumer()
-
-
-def _next_offsets(said: str, wanted: Collection[tuple[str, int]]) -> tuple[tuple[str, str, int], ...]:
-    """Where the client reads on in each partition that is wanted, from its statistics (librdkafka, STATISTICS.md)."""
-    topics: dict[str, Any] = json.loads(said)["topics"]
-    return tuple(
-        (topic, partition, of_partition["next_offset"])
-        for topic, of_topic in topics.items()
-        for partition, of_partition in of_topic["partitions"].items()
-        if (topic, int(partition)) in wanted
-    )
 
 
 def settled_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:

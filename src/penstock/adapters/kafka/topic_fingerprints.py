@@ -80,7 +80,7 @@ class TopicFingerprints:
             self._fingerprint = TopicFingerprint(fingerprint.number)
             return
         messages = since.after(fingerprint)
-        found = read_states(self._admin, fingerprint.topics, self._ends)
+        found = read_states(self._admin, fingerprint.topics, self.settled_ends)
         for topic, expected in fingerprint.topics.items():
             require_same(topic, expected, _what(found.get(topic)))
             require_grown(topic, expected, found[topic].ends, messages.get(topic, 0))
@@ -101,7 +101,7 @@ class TopicFingerprints:
         Raises PositionError for one with more partitions than anybody would read.
         """
         new = [topic for topic in topics if topic not in self._fingerprint.topics]
-        states = wait_for_states(self._admin, new, self._ends)
+        states = wait_for_states(self._admin, new, self.settled_ends)
         known = {**self._fingerprint.topics, **states}
         require_readable(self._cluster, {topic: known[topic] for topic in topics})
         if new:
@@ -148,6 +148,16 @@ class TopicFingerprints:
         self._change({**self._fingerprint.topics, **states})
         self._since = {}
 
+    def settled_ends(self, places: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        """Where partitions end, once what was published there is decided.
+
+        Of topics where others write too: where they end now. Of somebody's open transaction nobody waits for the end.
+        """
+        return {
+            **settled_ends(self._admin, [place for place in places if not self._is_shared(place[0])]),
+            **written_ends(self._admin, [place for place in places if self._is_shared(place[0])]),
+        }
+
     def require_topics(self) -> None:
         """Raise PositionError if a topic of ours is gone or another one: why publishing may have failed."""
         found = describe_topics(self._admin, self._fingerprint.topics)
@@ -163,14 +173,6 @@ class TopicFingerprints:
         if fingerprint.number:
             message = f"{self._position_topic} has no position, although its link has published before"
             raise PositionError(message, f"the topic was deleted or recreated: restore it, or {START_ANEW}")
-
-    def _ends(self, places: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
-        """Where partitions end, once what was published there is decided."""
-        # Where others write too, somebody's transaction may stay open for as long as a copy takes.
-        return {
-            **settled_ends(self._admin, [place for place in places if not self._is_shared(place[0])]),
-            **written_ends(self._admin, [place for place in places if self._is_shared(place[0])]),
-        }
 
     def _require_counts(
         self,

@@ -54,12 +54,10 @@ class FollowedLog:
         self,
         log: TopicLog,
         open_tail: Callable[[Mapping[tuple[str, int], int]], TopicTail],
-        ledgers: Collection[str],
     ) -> None:
-        """Follow nothing yet. `ledgers` are the topics that tell what the messages of others are."""
+        """Follow nothing yet."""
         self._log = log
         self._open_tail = open_tail
-        self._ledgers = frozenset(ledgers)
         self._tail: TopicTail | None = None
         self._ledger_ends: Mapping[tuple[str, int], int] = {}
         self._must_ask = True
@@ -135,15 +133,17 @@ class FollowedLog:
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """See `TopicLog`."""
-        if any(topic in self._ledgers for topic, _ in partitions):
-            found = self._log.ends(partitions)
-            self._must_ask = found != self._ledger_ends
-            self._ledger_ends = found
-            return found
         if not self._must_ask and all(place in self._reached for place in partitions):
             return {place: self._reached[place] for place in partitions}
         found = self._log.ends(partitions)
         self._reached = {place: end for place, end in self._reached.items() if place not in partitions} | dict(found)
+        return found
+
+    def settled_ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        """See `TopicLog`. Brokers are asked, of the ledgers, which tell what the messages of others are."""
+        found = self._log.settled_ends(partitions)
+        self._must_ask = found != self._ledger_ends
+        self._ledger_ends = found
         return found
 
     def ids(self, topics: Collection[str]) -> Mapping[str, str]:

@@ -6,7 +6,9 @@ overtakes rows of the old one, the ends of topics are asked for newest first: by
 the time the older topic's end is asked for, everything before the newer topic's
 messages is committed in it. Schema-change events are read before the ends and again after
 them, until none came in between: then every schema-change event that lies among the
-planned rows is known, and all rows before it are planned or filed. No file holds
+planned rows is known, and all rows before it are planned or filed. All sources share
+their topic, so it is read to where nothing is undecided: behind a message of one
+source's open transaction readers see no event of another, while they see its rows. No file holds
 rows from both sides of a schema-change event, and the schema-change events of a table that is
 too far behind to be read to its end wait. Timelines are read after the ends, so that
 of every planned row the timeline is known. What waits for more rows (`closing`) is not
@@ -98,7 +100,8 @@ class ObjectsPlanner:
         """Plan what lies between `record` and now; an empty plan if there is nothing, or all of it may wait for more.
 
         `now_seconds` is of any clock that only goes forward, the same in each call.
-        Raises PositionError for a topic that is gone, was made anew or cut short.
+        Raises PositionError for a topic that is gone, was made anew or cut short, and
+        UnavailableError where events, or timelines, stay undecided.
         """
         if not self._schema_changes:
             self._read_ledgers()
@@ -137,7 +140,7 @@ class ObjectsPlanner:
     def _read_ledgers(self) -> None:
         """Read the schema-change events and the timelines that are new."""
         schemas, timelines = (self._schemas_topic, 0), (self._timelines_topic, 0)
-        ends = self._log.ends([schemas, timelines])
+        ends = self._log.settled_ends([schemas, timelines])
         for messages in self._log.read(*schemas, self._read_to, ends.get(schemas, 0)):
             self._schema_changes.extend(
                 (offset, read_schema_change(self._schemas_topic, offset, value)) for offset, value in messages
