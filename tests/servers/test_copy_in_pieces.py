@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from confluent_kafka.admin import AdminClient
 from structlog.testing import capture_logs
 from tests.servers.binlogs import purge_to
 from tests.servers.capture_processes import Change, changes, spawn
 
+from penstock.adapters.kafka.reader import committed_ends, undecided_places, written_ends
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.initial_snapshot import MysqlInitialSnapshot, open_initial_snapshot
@@ -70,8 +72,8 @@ def set_source(file: Path, **options: object) -> None:
 
 
 def break_off(case: CaptureCase, epoch: int = 1) -> CaptureRecord:
-    """Kill a copy behind two of the batches of `t`; both of `gone`, and what is announced, are pieces too."""
-    assert spawn(case, "start", epoch, "start.published:5") == -signal.SIGKILL
+    """Kill a copy behind two of the batches of `t`; what is announced, and the rows of `gone`, are pieces too."""
+    assert spawn(case, "start", epoch, "start.published:4") == -signal.SIGKILL
     return newest(case)
 
 
@@ -205,6 +207,26 @@ def test_a_table_that_is_emptied_before_its_turn_does_not_break_the_copy_off(
     told = [(change.op, *change.row) for partition in changes(case, "t").values() for change in partition]
     assert sorted(told)[:1] == [("c", 1, 7)]
     assert {op for op, *_ in told} == {"c", "d"}
+
+
+def test_while_rows_are_copied_nothing_of_the_copy_is_undecided_where_all_sources_announce(
+    case: CaptureCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_source(case.file, snapshot_commit_seconds=300)
+    read_rows, topic, found = MysqlInitialSnapshot.rows, f"penstock.{case.database}.schemas", list[str]()
+
+    def look_and_read(copy: MysqlInitialSnapshot, table: TableId, batch_rows: int) -> Generator[RowBatch]:
+        for batch in read_rows(copy, table, batch_rows):
+            yield batch
+            admin = AdminClient({"bootstrap.servers": case.bootstrap_servers})
+            found.extend(place[0] for place in undecided_places(written_ends(admin, at), committed_ends(admin, at)))
+
+    monkeypatch.setattr(MysqlInitialSnapshot, "rows", look_and_read)
+    at = [(topic, 0), *((case.topic("t"), partition) for partition in range(2))]
+    case.start()
+
+    assert set(found) == {case.topic("t")}
+    assert len(case.read(topic)) == 2
 
 
 def test_a_copy_that_would_count_as_older_than_what_is_there_is_refused(case: CaptureCase) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.core.positions import Position
     from penstock.core.tables import TableId, TableSchema
     from penstock.ports.initial_snapshot import InitialSnapshot
+    from penstock.ports.registry import RegisteredTable
 
 _BATCH_ROWS = 10_000
 _ROW_MAX = 2**31 - 1
@@ -135,38 +136,63 @@ class _SnapshotPublication:
         ).to_mapping()
 
     def piece(self, messages: Iterator[Messages], seconds: float) -> Iterator[Messages]:
-        """Those of `messages` that come within `seconds`, and the next; the copy is whole when there are no more."""
+        """Those of `messages` that come within `seconds`, and the next; the copy is whole when there are no more.
+
+        What is announced is a piece of its own. All sources share its topic, and while a transaction has a
+        message there, nobody sees what the others announce, nor may read their rows.
+        """
         ends_at = time.monotonic() + seconds
         for each in messages:
             yield each
-            if time.monotonic() >= ends_at:
+            if each.topic == self._parts.schemas_topic or time.monotonic() >= ends_at:
                 return
         self.is_whole = True
 
     def messages(self) -> Generator[Messages]:
-        for last in self._parts.table_catalog.announced():
-            if last.table not in self._snapshot.schemas:
-                yield from self._announce(
-                    replace(last, kind=SchemaChangeKind.DROP), self._parts.publisher.left_over(last.topic)
-                )
+        """What is announced, of all tables, and then their rows."""
+        catalog = self._parts.table_catalog
+        gone = [last for last in catalog.announced() if last.table not in self._snapshot.schemas]
+        told = [self._placed(replace(last, kind=SchemaChangeKind.DROP)) for last in gone]
+        registered: dict[TableId, RegisteredTable] = {}
         for table, schema in sorted(self._snapshot.schemas.items()):
-            try:
-                yield from self._table_messages(schema)
-            except TableStoppedError as error:
-                self._stopped[str(table)] = StoppedTable(str(self._snapshot.position), error.message, error.hint)
+            with self._stopping(table):
+                registered[table] = self._register(schema)
+                told.append(self._beginning(schema, registered[table]))
+        yield from schema_change_messages(self._parts.schemas_topic, told)
+        for table, of_table in registered.items():
+            with self._stopping(table):
+                yield from self._rows_of(self._snapshot.schemas[table], of_table)
 
-    def _table_messages(self, schema: TableSchema) -> Generator[Messages]:
+    @contextmanager
+    def _stopping(self, table: TableId) -> Iterator[None]:
+        """Go on with the next table where this one cannot be carried."""
+        try:
+            yield
+        except TableStoppedError as error:
+            self._stopped[str(table)] = StoppedTable(str(self._snapshot.position), error.message, error.hint)
+
+    def _register(self, schema: TableSchema) -> RegisteredTable:
         if schema.table in self._refused:
             reason = f"the schema tracker refused its definition: {self._refused[schema.table]}"
             raise TableStoppedError(str(schema.table), "", str(self._snapshot.position), reason, _ANOTHER_TRACKER)
-        catalog, partitions = self._parts.table_catalog, self._parts.partitions
-        registered = catalog.register(schema, str(self._snapshot.position))
+        registered = self._parts.table_catalog.register(schema, str(self._snapshot.position))
         self._parts.publisher.create_topics([registered.topic])
-        left_over = self._parts.publisher.left_over(registered.topic)
-        schema_change = catalog.event_of(schema, registered, partitions, (0, 0, 0))
+        return registered
+
+    def _beginning(self, schema: TableSchema, registered: RegisteredTable) -> SchemaChange:
+        catalog = self._parts.table_catalog
+        schema_change = catalog.event_of(schema, registered, self._parts.partitions, (0, 0, 0))
         if catalog.schema_change(schema.table) is not None:
             schema_change = replace(schema_change, kind=SchemaChangeKind.CREATE)
-        yield from self._announce(schema_change, left_over)
+        return self._placed(schema_change)
+
+    def _placed(self, schema_change: SchemaChange) -> SchemaChange:
+        """At the place of the copy, behind the rows that are left over of another one, which count from 0."""
+        position, left_over = self._snapshot.position, self._parts.publisher.left_over(schema_change.topic)
+        return replace(schema_change, order=(*position.order[:2], left_over or -1), file=position.file)
+
+    def _rows_of(self, schema: TableSchema, registered: RegisteredTable) -> Generator[Messages]:
+        catalog, left_over = self._parts.table_catalog, self._parts.publisher.left_over(registered.topic)
         ids = (registered.key_schema_id, registered.value_schema_id)
         encodable = EncodableTable(catalog.source, catalog.connector, schema, *ids, format=catalog.format)
         with closing(self._snapshot.rows(schema.table, _BATCH_ROWS)) as batches:
@@ -177,10 +203,3 @@ class _SnapshotPublication:
                 sendable = as_sendable(catalog, schema.table, [messages], str(self._snapshot.position))
                 self._rows = count_rows(self._rows, schema.table, len(batch), int(batch.timestamps_ms[-1]))
                 yield from sendable
-
-    def _announce(self, schema_change: SchemaChange, left_over: int) -> list[Messages]:
-        """Announce at the place of the copy, behind the rows that are left over of another one, which count from 0."""
-        position = self._snapshot.position
-        order = (*position.order[:2], left_over or -1)
-        placed = replace(schema_change, order=order, file=position.file)
-        return schema_change_messages(self._parts.schemas_topic, [placed])
