@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from tests.servers.sink_case import FIRST, DuckdbTarget, Place, PostgresTarget, 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.state.store import open_state
 from penstock.core.avro.schemas import value_schema
+from penstock.core.batches import BatchOffset
+from penstock.core.errors import PositionError
 from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.core.tables import TableId, TableSchema
 from penstock.links.warehouse import load as load_module
@@ -230,3 +233,46 @@ def test_what_a_killed_link_had_not_told_its_target_comes_again_and_changes_noth
 
     assert (failures, told < len(topic)) == ([], True)
     assert (stopped, warehouse.contents()) == ({}, SWAPPED)
+
+
+@on_every_target
+def test_a_batch_topic_that_is_older_than_its_target_is_refused_at_every_start_however_it_grows(
+    tmp_path: Path, place: Place
+) -> None:
+    state = open_state(f"sqlite:///{tmp_path / 'state.db'}", "shop")
+    kept, *lost = [(2 * n, rows_of(place, NEW, n, n, ("c", f"old {n}", n)).to_json()) for n in range(3)]
+
+    def start(topic: Sequence[tuple[int, bytes]]) -> None:
+        with closing(open_loader(place.open(), state, (NEW,), topic)) as loader:
+            start = loader.start()
+            loader.load([message for message in topic if message[0] >= start])
+
+    start([kept])
+    start([kept, *lost])
+    # Other rows, with fewer markers between them, take the offsets of those that are lost.
+    others = [(2 * n, rows_of(place, NEW, n, n, ("c", f"new {n}", n)).to_json()) for n in range(1, 6)]
+    for topic in ([kept, *others], [kept, others[0]], [kept, *others]):
+        with pytest.raises(PositionError, match="message at offset 4 than the one that the target of link has loaded"):
+            start(topic)
+    start([kept, *lost])
+    state.close()
+
+    assert place.ask("SELECT id FROM shop.orders ORDER BY id") == [("old 0",), ("old 1",), ("old 2",)]
+
+
+@on_every_target
+def test_a_target_that_an_older_release_has_loaded_learns_its_last_message_with_the_next(
+    tmp_path: Path, place: Place
+) -> None:
+    state = open_state(f"sqlite:///{tmp_path / 'state.db'}", "shop")
+    topic = [(n, rows_of(place, NEW, n, n, ("c", f"{n}", n)).to_json()) for n in range(2)]
+    place.open().finish(1)
+    place.do(f"ALTER TABLE {place.state}.batches DROP COLUMN last_message")
+
+    with closing(open_loader(place.open(), state, (NEW,), topic)) as loader:
+        assert loader.start() == 1
+        loader.load(topic[1:])
+    state.close()
+
+    assert place.open().batch_offset() == 2
+    assert BatchOffset.of(place.open().batch_offset()).message == BatchOffset.behind(*topic[1]).message

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from penstock.core.csv_dialect import CsvDialect
 from penstock.core.schema_changes import Move, SchemaChangeKind, without_links
@@ -24,6 +25,7 @@ ReadBatches: TypeAlias = "Callable[[int, int], Iterable[BatchMessages]]"
 _VERSION = 4
 _WITHOUT_CONTENT = 3
 """The version of messages without `content`: releases that do not know it read these."""
+_DIGEST_LETTERS = 32
 _TOPIC = "the batch topic"
 
 
@@ -122,6 +124,31 @@ class Batch:
         if "content" in fields:
             fields["content"] = base64.b64decode(fields["content"], validate=True)
         return cls(**fields)
+
+
+class BatchOffset(int):
+    """An offset of the batch topic up to which a target has loaded.
+
+    `message` tells the one before it from any other that may come to be there, "" where that is not known.
+    """
+
+    message: str
+
+    def __new__(cls, offset: int, message: str = "") -> Self:
+        """Make one of a plain offset."""
+        made = super().__new__(cls, offset)
+        made.message = message
+        return made
+
+    @classmethod
+    def behind(cls, offset: int, message: bytes) -> Self:
+        """The one behind the `message` at `offset`."""
+        return cls(offset + 1, hashlib.sha256(message).hexdigest()[:_DIGEST_LETTERS])
+
+    @classmethod
+    def of(cls, offset: int) -> Self:
+        """What is known of `offset`, which may be a plain one."""
+        return cls(offset, offset.message if isinstance(offset, BatchOffset) else "")
 
 
 def read_batch(offset: int, message: bytes) -> Batch:

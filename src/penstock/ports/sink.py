@@ -38,7 +38,10 @@ class Sink(Protocol):
     """
 
     def batch_offset(self) -> int:
-        """The offset in the batch topic from which to read on; 0 in a new target."""
+        """The offset in the batch topic from which to read on; 0 in a new target.
+
+        It is as `finish` was given it: a `BatchOffset` tells which message is before it.
+        """
         ...
 
     def waiting(self) -> Mapping[TableId, int]:

@@ -13,6 +13,7 @@ from penstock.adapters.kafka.trimming import throw_away_before
 from penstock.config.sinks import DeltaSinkSpec
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.file_formats import FileFormat
+from penstock.core.topic_fingerprints import require_place
 from penstock.links.objects.closing import BatchClosing
 from penstock.links.objects.retention import FileRetention
 from penstock.links.objects.trimming import BatchTrimming
@@ -96,6 +97,8 @@ def batch_reader(spec: PipelineSpec, first: int) -> ReadBatches:
 
     def read(start: int, end: int) -> Iterator[BatchMessages]:
         with closing(open_topic_log(spec)) as log:
+            place = (batch_topic(spec), 0)
+            require_place(*place, end, log.ends([place]).get(place))
             yield from read_batch_messages(spec, log, max(start, first), end)
 
     return read

@@ -72,3 +72,27 @@ def test_a_pipeline_that_lost_everything_goes_on_from_its_backup_and_carries_eac
     assert pipeline.differences() == {"counters": 0, "fresh": 0, "notes": 0}
     # The topic as it was restored, and what the log has told since, each once.
     assert len(pipeline.changes()) == 1000 + 50 + 10
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1000)
+def test_a_target_that_is_newer_than_what_was_restored_is_refused_at_every_start(user_pipeline: UserPipeline) -> None:
+    pipeline = user_pipeline
+    pipeline.execute("CREATE TABLE counters (id INT PRIMARY KEY, version INT)", "INSERT INTO counters VALUES (1, 0)")
+    run_once(pipeline)
+    run_shell(commands("Back up", pipeline))
+    for version in range(1, 4):
+        pipeline.execute(f"INSERT INTO counters VALUES (1{version}, {version})")
+        run_once(pipeline)
+    before = pipeline.query(f"SELECT * FROM {pipeline.database}.counters ORDER BY id")
+    shutil.rmtree(pipeline.home)
+    run_shell([line for line in commands("Restore", pipeline) if "duckdb" not in line])
+
+    for version in range(4, 7):
+        # More than was lost, so that the batch topic is longer than the target knows it.
+        pipeline.execute(*(f"INSERT INTO counters VALUES ({version}{n}, {version})" for n in range(5)))
+        assert pipeline.start("--once").wait(_RUN_SECONDS) != 0
+        log = (pipeline.directory / "run.log").read_text()
+        assert "Kafka is older than the target" in log or "but was read up to" in log
+
+    assert pipeline.query(f"SELECT * FROM {pipeline.database}.counters ORDER BY id") == before

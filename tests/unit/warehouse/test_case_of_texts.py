@@ -14,7 +14,9 @@ from penstock.links.warehouse.progress import TargetProgress
 if TYPE_CHECKING:
     from pathlib import Path
 
-_BATCHES = "CREATE TABLE penstock.batches (pipeline VARCHAR, source VARCHAR{}, next_batch_offset BIGINT)"
+_BATCHES = (
+    "CREATE TABLE penstock.batches (pipeline VARCHAR, source VARCHAR{}, next_batch_offset BIGINT, last_message VARCHAR)"
+)
 
 
 @pytest.mark.parametrize(

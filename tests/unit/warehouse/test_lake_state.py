@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.core.batches import BatchOffset
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.links.warehouse.lake_state import LakeState, TableProgress
@@ -38,3 +39,18 @@ def test_a_table_of_any_name_is_read_back_from_a_folder_of_its_own(tmp_path: Pat
     assert [each.positions for each in read] == [{("topic", 0): 0}, {("topic", 0): 1}]
     assert sorted(state.living(), key=str) == sorted(tables, key=str)
     assert all(len(part.encode()) <= _FOLDER_BYTES_MAX for key in store.list("") for part in key.split("/"))
+
+
+def test_a_lake_knows_the_last_message_that_it_has_loaded_and_of_an_older_release_none(tmp_path: Path) -> None:
+    store = open_objects(ObjectsSpec(tmp_path.as_uri()))
+    state, reached = LakeState(store, "shop", "shopdb"), BatchOffset.behind(6, b"message")
+
+    at_first = state.batch_offset()
+    state.set_batch_offset(reached, {})
+    state.set_batch_offset(state.batch_offset(), {TableId("shop", "orders"): 3})
+    kept = state.batch_offset()
+    (file,) = [key for key in store.list("") if key.endswith("batches.json")]
+    store.put(file, b'{"next_batch_offset": 9, "waiting": {}}')
+
+    assert (at_first, kept, kept.message, state.batch_offset()) == (0, 7, reached.message, 9)
+    assert (at_first.message, state.batch_offset().message) == ("", "")

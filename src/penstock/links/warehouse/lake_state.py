@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from penstock.core.batches import BatchOffset
 from penstock.core.errors import START_ANEW, PositionError, TableStoppedError
 from penstock.core.tables import TableId
 from penstock.core.transforms.column_history import ColumnHistory
@@ -134,10 +135,10 @@ class LakeState:
         """Know nothing of the table any more."""
         self._store.delete([f"{self.folder(table)}/{_LIFE}"])
 
-    def batch_offset(self) -> int:
+    def batch_offset(self) -> BatchOffset:
         """Return where to read on in the batch topic; 0 at first."""
-        found = self._get(f"{self._folder}/batches.json")
-        return 0 if found is None else int(found["next_batch_offset"])
+        found = self._get(f"{self._folder}/batches.json") or {"next_batch_offset": 0}
+        return BatchOffset(int(found["next_batch_offset"]), str(found.get("last_message", "")))
 
     def waiting(self) -> dict[TableId, int]:
         """Return where each table waits in the batch topic."""
@@ -147,7 +148,9 @@ class LakeState:
     def set_batch_offset(self, offset: int, waiting: Mapping[TableId, int]) -> None:
         """Remember where to read on, and where tables wait."""
         named = {str(table): at for table, at in waiting.items()}
-        self._put(f"{self._folder}/batches.json", {"next_batch_offset": offset, "waiting": named})
+        last = BatchOffset.of(offset).message
+        told = {"next_batch_offset": int(offset), "last_message": last, "waiting": named}
+        self._put(f"{self._folder}/batches.json", told)
 
     def renames(self) -> list[Rename]:
         """Return the renames that are under way."""

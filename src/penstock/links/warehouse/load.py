@@ -12,13 +12,14 @@ import structlog
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.avro.schemas import table_schema
-from penstock.core.batches import read_batch
+from penstock.core.batches import BatchOffset, read_batch
 from penstock.core.errors import TableStoppedError
 from penstock.core.publication import count_rows
 from penstock.links.counts import CarriedRows
 from penstock.links.objects.retention import ALL_KEPT, Kept
 from penstock.links.warehouse.filling import Filling
 from penstock.links.warehouse.lacking_since import note_lack, settle_lacks
+from penstock.links.warehouse.last_message import require_loaded
 from penstock.links.warehouse.set_aside import DROPPED, UNFILLED, SetAside, Waited
 from penstock.links.warehouse.side_by_side import SideBySide
 from penstock.links.warehouse.skipping import Passed
@@ -85,10 +86,9 @@ class WarehouseLoader:
         self._filling = Filling(link, state, None)
         self._aside = SetAside()
         self._remembered: dict[TableId, int] = {}
-        self._next = 0
+        self._next, self._loaded = 0, BatchOffset(0)
         self._anew: set[TableId] = set()
-        self._finished_next = 0
-        self._finished_at = 0.0
+        self._finished_next, self._finished_at = 0, 0.0
         self._notes: dict[TableId, str] = {}
         self._publish_token = threading.Lock()
         self._closing = threading.Event()
@@ -98,11 +98,14 @@ class WarehouseLoader:
         """Return the offset of the batch topic to read from; tables that wait are tried again.
 
         `control`, which `close` closes, brings what people ask for of single tables; with `fills` a new
-        target is filled by snapshots where files are gone. Raises PositionError where another needs these.
+        target is filled by snapshots where files are gone. Raises PositionError where another needs these,
+        or the batch topic is not the one that it has loaded from.
         """
         self._control, self._filling = control, Filling(self._link, self._state, fills)
+        require_loaded(self._link, self._sink.batch_offset(), self._read, kept.batches_from)
         self._filling.begin(self._sink, kept)
-        self._next = self._finished_next = self._sink.batch_offset()
+        self._loaded = BatchOffset.of(self._sink.batch_offset())
+        self._next = self._finished_next = int(self._loaded)
         # Who sets the link's offset back has everything read from there.
         self._remembered = {table: at for table, at in self._sink.waiting().items() if at < self._next}
         self._aside = SetAside(self._remembered)
@@ -136,15 +139,13 @@ class WarehouseLoader:
         self._registry.close()
 
     def load(self, messages: BatchMessages) -> int:
-        """Load (offset, batch message) pairs, in order, and what tables lack whose turn has come.
-
-        Returns how many rows were new.
-        """
+        """Load (offset, batch message) pairs, in order, and what tables lack whose turn has come. Return new rows."""
         with self._publish_token:
             self._obey()
             loaded = self._pass(messages, None)
             if messages:
-                self._next = max(self._next, messages[-1][0] + 1)
+                self._loaded = max(BatchOffset.behind(*messages[-1]), self._loaded)
+                self._next = int(self._loaded)
                 if self._may_gather(loaded):
                     self._counts.gather(loaded)
                 else:
@@ -274,7 +275,7 @@ class WarehouseLoader:
     def _finish(self, loaded: Mapping[str, tuple[int, int]]) -> None:
         """Let the target remember how far it is, and count what was loaded."""
         waiting = {**self._aside.offsets(), **self._filling.late}
-        self._sink.finish(self._next, None if waiting == self._remembered else waiting, self._anew)
+        self._sink.finish(self._loaded, None if waiting == self._remembered else waiting, self._anew)
         self._remembered = waiting
         self._anew = set()
         self._finished_next, self._finished_at = self._next, time.monotonic()

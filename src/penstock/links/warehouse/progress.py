@@ -4,7 +4,7 @@
 `tables`     for each table, the schema that it has now, the furthest place in the
              source's log where that schema was seen, where it was last emptied,
              begun or ended, and whether it has ended in the source
-`batches`    for each source, the offset in the batch topic from which to read on
+`batches`    for each source, the offset in the batch topic from which to read on, and a digest of the message before it
 `waiting`    for each table that did not go on with the others, the offset there from which to read it
 
 All are written in the transactions whose progress they tell. They have no
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from penstock.core.batches import BatchOffset
 from penstock.core.errors import (
     CASE_THAT_COUNTS,
     FILL_AGAIN,
@@ -68,6 +69,8 @@ _LATER_COLUMNS = {
     "misfits": ("BIGINT", "0"),
 }
 """What the first release's `tables` lacked."""
+_LATER_OF_BATCHES = {"last_message": (_TEXT, "''")}
+"""The same of `batches`."""
 _ROWS_AT_ONCE = 100
 NO_BARRIER = (-1, -1, -1)
 """Before every place in a log."""
@@ -178,11 +181,12 @@ class TargetProgress:
         for table in _TABLES:
             if not self._columns(table):
                 self._create(table)
-        found = self._columns()
-        for name, (type_, default) in _LATER_COLUMNS.items():
-            if name not in found:
-                column = f"{self._column(name, type_)} DEFAULT {default}"
-                self._define(f"ALTER TABLE {self._table('tables')} ADD COLUMN {column}")
+        for table, later in {"tables": _LATER_COLUMNS, "batches": _LATER_OF_BATCHES}.items():
+            found = self._columns(table)
+            for name, (type_, default) in later.items():
+                if name not in found:
+                    column = f"{self._column(name, type_)} DEFAULT {default}"
+                    self._define(f"ALTER TABLE {self._table(table)} ADD COLUMN {column}")
         if not self.batch_offset():
             self._require_case()
 
@@ -195,16 +199,18 @@ class TargetProgress:
             message = f"the target of the source {self._mine['source']}: {TEXTS_WITHOUT_CASE}"
             raise UnfitServerError(message, CASE_THAT_COUNTS)
 
-    def batch_offset(self) -> int:
+    def batch_offset(self) -> BatchOffset:
         """Return where to read on in the batch topic; 0 at first."""
-        for (offset,) in self._select("batches", ("next_batch_offset",)):
-            return int(offset)
-        return 0
+        # Who only looks at a target may find one that an older release made.
+        known = ("last_message",) if "last_message" in self._columns("batches") else ()
+        for offset, *message in self._select("batches", ("next_batch_offset", *known)):
+            return BatchOffset(int(offset), *map(str, message))
+        return BatchOffset(0)
 
     def set_batch_offset(self, offset: int) -> None:
         """Remember where to read on."""
         self._delete("batches")
-        self._insert("batches", [{"next_batch_offset": offset}])
+        self._insert("batches", [{"next_batch_offset": int(offset), "last_message": BatchOffset.of(offset).message}])
 
     def waiting(self) -> dict[TableId, int]:
         """Return where each table waits in the batch topic."""
