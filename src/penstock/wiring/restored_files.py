@@ -9,15 +9,18 @@ import structlog
 
 from penstock.core.batches import read_batch
 from penstock.core.errors import PenstockError, SinkError
+from penstock.links.audit.told_table import ToldTables
 from penstock.links.large_messages import WholeLog
 from penstock.links.objects.rewrite import render_again
 from penstock.wiring.batch_messages import read_batch_messages, read_objects_record
 from penstock.wiring.open import (
     batch_topic,
+    failovers_topic,
     open_large_store,
     open_object_store,
     open_registry,
     open_topic_log,
+    schema_changes_topic,
 )
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.core.batches import Batch
     from penstock.ports.objects import ObjectStore
+    from penstock.ports.registry import Registry
+    from penstock.ports.topics import TopicLog
 
 _log = structlog.get_logger()
 
@@ -88,7 +93,7 @@ class RestoringStore:
             try:
                 batch = self._find(log, key)
                 whole = WholeLog(self._spec.pipeline, log, open_large_store(self._spec))
-                content = None if batch is None else render_again(batch, whole, registry)
+                content = None if batch is None else self._render_again(batch, whole, registry)
             except PenstockError as error:
                 if error.retryable:
                     raise
@@ -99,6 +104,12 @@ class RestoringStore:
         self._objects.put(key, content)
         _log.warning("a file that was gone is written again from its topic", file=key)
         return content
+
+    def _render_again(self, batch: Batch, log: TopicLog, registry: Registry) -> bytes:
+        told = ToldTables(log, schema_changes_topic(self._spec), failovers_topic(self._spec))
+        told.read()
+        timelines = told.timelines(batch.source, batch.topic, batch.partition)
+        return render_again(batch, log, registry, told.format(batch.topic), timelines)
 
     def _find(self, log: TopicReader, key: str) -> Batch | None:
         """The batch whose file `key` is."""

@@ -101,8 +101,8 @@ def test_a_tombstone_in_a_topic_of_avro_is_foreign() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_message_of_another_source_ends_the_range_behind_those_before_it(count: int) -> None:
-    own = _values("shopdb", 3)
-    values = [*own[:count], *_values("elsewhere", 1), *own[count:]]
+    own = json_values("shopdb", 3)
+    values = [*own[:count], *json_values("elsewhere", 1), *own[count:]]
 
     stretches, stopped = read(4, [4, 5, 6, 7], values)
 
@@ -126,7 +126,7 @@ def test_a_message_of_another_source_ends_the_range_behind_those_before_it(count
     ids=["file", "large file", "operation", "lacks", "row", "nested", "key"],
 )
 def test_a_message_of_another_shape_ends_the_range_behind_those_before_it(own: bytes, other: bytes, why: str) -> None:
-    first, second, third = _values("shopdb", 3)
+    first, second, third = json_values("shopdb", 3)
     assert own in second
 
     (stretch,), stopped = read(4, [4, 5, 6], [first, second.replace(own, other), third])
@@ -138,7 +138,7 @@ def test_a_message_of_another_shape_ends_the_range_behind_those_before_it(own: b
     assert "penstock snapshot FILE shop.orders --full-refresh" in stopped.hint
 
 
-def _values(source: str, count: int) -> list[bytes]:
+def json_values(source: str, count: int) -> list[bytes]:
     _, values = encode_changes(replace(_JSON, source=source), batch_of(count), PROCESSED_AT_MS)
     assert isinstance(values, pa.BinaryArray)
     return [value or b"" for value in values.to_pylist()]

@@ -12,6 +12,7 @@ from penstock.core.timelines import TimelineBegan, timeline_starts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from penstock.core.changes import MessageFormat
     from penstock.core.positions import Order
     from penstock.core.schema_changes import SchemaChange
     from penstock.core.tables import TableId
@@ -119,6 +120,10 @@ class ToldTables:
         first = min((timeline_of(each.order) for each in self._changes if each.topic == topic), default=0)
         mine = [timeline for timeline in self._timelines if timeline.source == source]
         return timeline_starts(mine, topic, partition, first)
+
+    def format(self, topic: str) -> MessageFormat:
+        """How the messages of a topic are written."""
+        return next((each.format for each in reversed(self._changes) if each.topic == topic), "avro")
 
     def _new(self, topic: str) -> Sequence[tuple[int, bytes]]:
         end = self._log.ends([(topic, 0)]).get((topic, 0), 0)

@@ -13,6 +13,7 @@ from penstock.links.objects.plan import TopicRange
 
 if TYPE_CHECKING:
     from penstock.core.batches import Batch
+    from penstock.core.changes import MessageFormat
     from penstock.links.objects.decoding import Stretch
     from penstock.ports.registry import Registry
     from penstock.ports.topics import TopicLog
@@ -20,8 +21,16 @@ if TYPE_CHECKING:
 _HINT = "restore the file"
 
 
-def render_again(batch: Batch, log: TopicLog, registry: Registry) -> bytes:
-    """Return the file of `batch`, byte for byte as it was.
+def render_again(
+    batch: Batch,
+    log: TopicLog,
+    registry: Registry,
+    format_: MessageFormat = "avro",
+    timelines: tuple[tuple[int, int], ...] = ((0, 0),),
+) -> bytes:
+    """Return the file of `batch`, byte for byte as it was, from messages of `format_`.
+
+    `timelines` are the offsets at which timelines begin in its partition, each with its timeline.
 
     Raises SinkError where other bytes come of its messages, by another release or
     library; PositionError where they are not in the topic any more.
@@ -31,7 +40,9 @@ def render_again(batch: Batch, log: TopicLog, registry: Registry) -> bytes:
     if log.ends([place]).get(place, 0) < end:
         message = f"topic {batch.topic}/{batch.partition} does not reach to {end} any more"
         raise PositionError(message, _HINT)
-    given = TopicRange(batch.source, str(batch.table), *place, start, start, end, cuts=())
+    given = TopicRange(
+        batch.source, str(batch.table), *place, start, start, end, (), timelines=timelines, format=format_
+    )
     decoder = RangeDecoder(given, registry)
     for _, fetched in log.read_together({place: (start, end)}, batch.size_bytes << 20):
         decoder.add(fetched)
