@@ -203,6 +203,17 @@ def test_a_file_in_its_message_is_as_old_as_others_and_is_none_to_delete(case: C
         assert place.ask("SELECT count(*), sum(qty) FROM shop.orders") == [(10, 45)]
 
 
+@pytest.mark.parametrize(("ahead_hours", "there"), [(9_000, [5, 6, 7, 8, 9]), (1, [3, 4, 5, 6, 7, 8, 9])])
+def test_a_file_of_a_clock_that_was_far_ahead_is_as_old_as_its_changes(
+    case: Case, ahead_hours: int, there: list[int]
+) -> None:
+    late = replace(case.batches[3], written_at_ms=(7 + ahead_hours) * _HOUR, last_timestamp_ms=2 * _HOUR)
+
+    sweep(case.directory, [*case.batches[:3], late, *case.batches[4:]], {"one": 10}, 7)
+
+    assert case.there() == there
+
+
 def test_a_table_that_waits_in_one_target_keeps_its_files(case: Case) -> None:
     case.targets["postgres"].do("CREATE SCHEMA shop", "CREATE TABLE shop.orders (mine INT)")
     case.load("duckdb", 10)

@@ -80,7 +80,7 @@ class FileRetention:
         first = publisher.record.files_from
         for _ in range(_TURNS_MAX):
             start = publisher.record.files_from
-            until = self._old_up_to(start, min(loaded, start + _BATCHES_AT_ONCE), now_ms - self._keep_ms)
+            until = self._old_up_to(start, min(loaded, start + _BATCHES_AT_ONCE), now_ms)
             if until <= start:
                 break
             publisher.forget_files(until, start)
@@ -100,11 +100,14 @@ class FileRetention:
         publisher.forget_files(end, end)
         return len(keys)
 
-    def _old_up_to(self, start: int, end: int, before_ms: int) -> int:
-        """Return where the first batch of `[start, end)` is that was not written before `before_ms`, else `end`."""
+    def _old_up_to(self, start: int, end: int, now_ms: int) -> int:
+        """Return where the first batch of `[start, end)` is that is not old, else `end`."""
         for offset, batch in self._batches(start, end):
-            # A message of an older release does not say when its file was written; not before its changes.
-            if batch.path and (batch.written_at_ms or batch.last_timestamp_ms) >= before_ms:
+            # A message of an older release does not say when its file was written, nor does a clock that was far
+            # ahead, which would keep all files until its time has come: not before its changes.
+            said = (batch.written_at_ms, batch.last_timestamp_ms)
+            written_at_ms = next((at for at in said if 0 < at <= now_ms + self._keep_ms), 0)
+            if batch.path and written_at_ms >= now_ms - self._keep_ms:
                 return offset
         return max(start, end)
 
