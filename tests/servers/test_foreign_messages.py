@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from tests.servers.chain import Chain, make_chain
 from tests.servers.forged import message_with, put
 from tests.servers.kinds import first
@@ -14,6 +16,7 @@ from typer.testing import CliRunner
 from penstock.cli.audit import app
 from penstock.core.snapshots import SnapshotOptions
 from penstock.wiring.health import find_problems
+from penstock.wiring.open import kafka_cluster
 from penstock.wiring.snapshots import ask_for_snapshots
 
 if TYPE_CHECKING:
@@ -87,6 +90,35 @@ def test_a_foreign_message_stops_its_table_alone_until_a_full_refresh(chain: Cha
     (found,) = [each for table, each in audits(chain, 0).items() if table.endswith("orders")]
     assert (found["state"], found["score"], found["source_rows"]) == ("equal", 1, 49)
     assert {each["stage"]: each["state"] for each in found["stages"]["audited"]} == {"topic": "equal", "files": "equal"}
+
+
+def test_messages_that_were_thrown_away_unread_stop_their_table_alone_until_a_full_refresh(chain: Chain) -> None:
+    chain.write("UPDATE orders SET customer = 'unread' WHERE id < 5", "INSERT INTO others VALUES (1)")
+    chain.capture()
+    topic, partition, offset, _ = message_with(chain, "orders", b"unread")
+    admin = AdminClient(kafka_cluster(chain.spec).client_settings())
+    for done in admin.delete_records([TopicPartition(topic, partition, offset + 1)]).values():
+        done.result(30)
+
+    chain.carry()
+    chain.write("UPDATE orders SET customer = 'later' WHERE id = 9", "INSERT INTO others VALUES (2)")
+    chain.carry()
+    chain.mirror()
+
+    assert chain.query("SELECT count(*) FROM {schema}.others") == [(2,)]
+    (subject, why), *more = said(chain).items()
+    assert (subject, more) == (f"objects, {chain.name}.orders", [])
+    assert why.startswith(f"{topic}/{partition} begins at {offset + 1}, and was read up to ")
+
+    ask_for_snapshots(chain.spec, [f"{chain.name}.orders"], SnapshotOptions(full_refresh=True))
+    chain.carry()
+    chain.mirror()
+
+    assert said(chain) == {}
+    counted = (
+        "SELECT customer, count(*) FROM {schema}.orders WHERE customer IN ('unread', 'later') GROUP BY 1 ORDER BY 1"
+    )
+    assert chain.query(counted) == [("later", 1), ("unread", 4)]
 
 
 def said(chain: Chain) -> dict[str, str]:

@@ -101,7 +101,7 @@ class WholeLog:
                 return Fetched(offsets, values, size, UnreadableMessageError(place, offset, error.message, error.hint))
             offsets.append(offset)
             size += len(values[-1])
-        return Fetched(offsets, values, size)
+        return Fetched(offsets, values, size, fetched.unreadable if len(offsets) == len(fetched.offsets) else None)
 
     def _is_of(self, topic: str, large: LargeMessage) -> bool:
         """Whether a message is where those of `topic` are kept, whichever source writes it."""

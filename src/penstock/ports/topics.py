@@ -42,7 +42,8 @@ class TopicLog(Protocol):
 
         Yields them as they come, in stretches of one (topic, partition), in order
         within each. A partition whose messages have `bytes_max` bytes is left there:
-        its last message is then short of its end. Raises what `read` raises.
+        its last message is then short of its end. One of which messages were thrown away
+        ends with what says so (Fetched.unreadable). Raises what `read` raises otherwise.
         """
         ...
 

@@ -198,3 +198,26 @@ def test_what_is_too_much_to_hold_is_fetched_again() -> None:
     fetched = world.log.read_together({("t0", 0): (1, 4)}, 1 << 30)
 
     assert [offset for _, some in fetched for offset in some.offsets] == [1, 2, 3]
+
+
+class CutTail(LateTail):
+    """A tail of a partition that begins behind what it is to bring next."""
+
+    def take(self, messages_max: int, wait_seconds: float) -> Sequence[tuple[tuple[str, int], int, bytes]]:
+        message = f"t0/0 no longer holds the first of {messages_max} ({wait_seconds} s)"
+        raise PositionError(message, "hint")
+
+
+def test_where_a_tail_finds_that_messages_were_thrown_away_brokers_are_asked_for_them() -> None:
+    topics = MemoryTopics()
+    topics.fill("t0", 3)
+    log = FollowedLog(topics, lambda _: CutTail(topics, {}))
+    log.follow({("t0", 0): 1})
+
+    came = log.gather(0.0)
+    ends = log.ends([("t0", 0)])
+    fetched = list(log.read_together({("t0", 0): (1, 3)}, MUCH))
+
+    assert (came, ends) == (True, {("t0", 0): 3})
+    assert [offset for _, some in fetched for offset in some.offsets] == [1, 2]
+    assert not log.gather(0.0)

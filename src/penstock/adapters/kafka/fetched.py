@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from confluent_kafka import KafkaError, Message
 
 from penstock.adapters.kafka.cluster import explain
-from penstock.core.errors import START_ANEW, PositionError
+from penstock.core.errors import START_ANEW, PositionError, UnreadableMessageError
 from penstock.core.spolts.raw import RawMessage
 from penstock.ports.topics import Fetched
 
@@ -40,6 +40,19 @@ def take(messages: Sequence[Message], end: int, room: int) -> tuple[Fetched, boo
     if size >= room:
         return _take_singly(messages, end, room)
     return Fetched(list(map(Message.offset, messages)), values, size), True  # type: ignore[arg-type]  # as above
+
+
+def thrown_away(place: tuple[str, int], offset: int, begins: int, error: PositionError) -> Fetched:
+    """Return what stands for messages from `offset` on that brokers have thrown away, as the partition `begins` later.
+
+    Raises `error`, with which they could not be read, where that is not why.
+    """
+    if begins <= offset:
+        raise error
+    topic, partition = place
+    message = f"{topic}/{partition} begins at {begins}, and was read up to {offset}: messages were thrown away unread"
+    hint = f"have {topic} keep messages until they are read (retention.ms, retention.bytes)"
+    return Fetched([], [], 0, UnreadableMessageError(place, offset, message, hint))
 
 
 def take_whole(messages: Sequence[Message], end: int, room: int, into: list[RawMessage]) -> int:

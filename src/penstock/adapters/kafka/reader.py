@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain, open_admin
 from penstock.adapters.kafka.described import describe_topics, learn_leaders, meet
-from penstock.adapters.kafka.fetched import by_place, ends_at, entry, next_offsets, take, take_whole
-from penstock.core.errors import UnavailableError
+from penstock.adapters.kafka.fetched import by_place, ends_at, entry, next_offsets, take, take_whole, thrown_away
+from penstock.core.errors import PositionError, UnavailableError
 from penstock.core.garbage import no_collection
 
 if TYPE_CHECKING:
@@ -117,12 +117,18 @@ class TopicReader:
     ) -> Iterator[tuple[tuple[str, int], Fetched]]:
         """Read many ranges at once; see ports/topics.TopicLog."""
         room = {place: bytes_max for place, (start, end) in ranges.items() if start < end}
+        reached = {place: start for place, (start, _) in ranges.items()}
         for place, messages in self._gather(ranges, room):
-            taken, more = take(messages, ranges[place][1], room[place])
+            try:
+                taken, more = take(messages, ranges[place][1], room[place])
+            except PositionError as error:
+                begins = self.begins([place]).get(place, 0)
+                taken, more = thrown_away(place, reached[place], begins, error), False
             room[place] -= taken.size_bytes
             if not more:
                 del room[place]
-            if taken.offsets:
+            if taken.offsets or taken.unreadable is not None:
+                reached[place] = taken.offsets[-1] + 1 if taken.offsets else reached[place]
                 yield place, taken
 
     def read_messages(

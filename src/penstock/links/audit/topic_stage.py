@@ -96,6 +96,8 @@ class TopicStage:
         while todo := {place: limits for place, limits in todo.items() if limits[0] < limits[1]}:
             sizes = dict.fromkeys(todo, 0)
             for place, fetched in self._log.read_together(todo, _BYTES_AT_ONCE):
+                if fetched.unreadable is not None:
+                    raise fetched.unreadable
                 if fetched.offsets:
                     self._fold(place, fetched)
                     sizes[place] += fetched.size_bytes

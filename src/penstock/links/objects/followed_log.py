@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.core.errors import PositionError
 from penstock.ports.topics import Fetched
 
 if TYPE_CHECKING:
@@ -80,7 +81,15 @@ class FollowedLog:
         self._bytes = sum(len(value) for held in self._held.values() for _, value in held.messages)
 
     def gather(self, wait_seconds: float) -> bool:
-        """Take what has come, or wait for something; whether there was any. Raises what `TopicTail.take` raises."""
+        """Take what has come, or wait for something; whether there was any. Raises UnavailableError."""
+        try:
+            return self._gather(wait_seconds)
+        except PositionError:
+            # Something was thrown away before it came. Who asks brokers for it learns of which table it was.
+            self.forget()
+            return True
+
+    def _gather(self, wait_seconds: float) -> bool:
         came = self._tail.take(_AT_ONCE, wait_seconds) if self._tail is not None else ()
         taken = 0
         while came and self._tail is not None:
