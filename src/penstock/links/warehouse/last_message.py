@@ -26,7 +26,7 @@ def require_loaded(link: str, loaded_to: int, read: ReadBatches, batches_from: i
     found = [BatchOffset.behind(*each).message for messages in read(last, known) for each in messages]
     if found != [known.message]:
         message = (
-            f"the batch topic has {'another' if found else 'no'} message at offset {last} than the one that the target "
-            f"of {link} has loaded: Kafka is older than the target, or is another one"
+            f"the batch topic has another message at offset {last} than the one that the target of {link} has loaded, "
+            "or none: Kafka is older than the target, or is another one"
         )
         raise PositionError(message, _OLDER + START_ANEW)
