@@ -14,6 +14,7 @@ from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, Place, rows_in, 
 from penstock.adapters.redshift.warehouse import RedshiftWarehouse
 from penstock.core.errors import TableStoppedError
 from penstock.core.patterns import TablePatterns
+from penstock.core.schema_changes import Move
 from penstock.core.tables import IntegerType, TextType
 from penstock.core.warehouse.attributes import Spread
 from penstock.core.warehouse.table_layout import TableLayouts
@@ -84,6 +85,21 @@ def test_a_longer_text_is_made_room_for_ahead_of_the_transaction(place: Place) -
 
     assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(9)"
     assert rows_in(sink) == [("a", "short"), ("b", "longer")]
+
+
+def test_a_text_gets_longer_and_another_name_at_once(place: Place) -> None:
+    moved, longer = replace(TABLE, name="moved"), schema(remark=TextType(9, "ascii"))
+    schemas = {1: NOTE, 2: longer, 3: replace(schema(remark=TextType(20, "ascii")), table=moved)}
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, NOTE, 1, 0, [("a", "short", "c")])], schemas)
+
+    changed = replace(schema_change(2, 1), column_renames=(("note", "remark"),))
+    sink.load(TABLE, [changed, write_batch(place, longer, 2, 1, [("b", "longer", "c")])], schemas)
+    assert rows_in(sink) == [("a", "short"), ("b", "longer")]
+    sink.rename([Move(str(TABLE), str(moved), 3)], (9, 0, 0), schemas)
+
+    assert sink._warehouse.columns(moved)["remark"] == "VARCHAR(20)"
+    assert rows_in(sink, "SELECT * FROM shop.moved ORDER BY id") == [("a", "short"), ("b", "longer")]
 
 
 @pytest.mark.parametrize("cut", ["COPY", "COMMIT"])

@@ -54,6 +54,7 @@ class TargetTables:
         self._planned: list[Planned] = []
         self._dropped: set[TableId] = set()
         self._moved: dict[TableId, TableId] = {}
+        self._renamed: set[TableId] = set()
         self._old_columns: Sequence[tuple[str, str]] = ()
         self._half_done: frozenset[TableId] = frozenset()
 
@@ -90,6 +91,7 @@ class TargetTables:
         """
         self._half_done = frozenset(half_done)
         self._planned, self._dropped, self._moved, self._old_columns = [], set(), {}, ()
+        self._renamed.clear()
 
     def define_ahead(self, states: Mapping[TableId, TableState]) -> None:
         """Raise DefinitionsAheadError if anything was planned to come ahead; `states` is what tables are after it."""
@@ -176,6 +178,7 @@ class TargetTables:
             # Its indexes went with the rows, and have their names still.
             self.run([*plan_attributes(self._dialect, path, columns, replace(attributes, indexes=(), owner=""))])
         self._moved = origins if self._planned else {}
+        self._renamed.update(origins)
 
     def rename_columns(self, state: TableState, names: Sequence[tuple[str, str]]) -> TableState:
         """Give columns (old, new) other names; return the table as it is then."""
@@ -191,6 +194,7 @@ class TargetTables:
         statements = tuple(plan_column_renames(self._dialect, self.target(state), names))
         self._carry_out(Migration(statements, going=gone, renamed=renamed), state.schema)
         self._old_columns = [(new, old) for old, new in names] if self._planned else ()
+        self._renamed.add(state.schema.table)
         return replace(state, schema=state.schema.with_columns_renamed(names))
 
     def settle_deletes(self, state: TableState) -> TableState:
@@ -220,7 +224,9 @@ class TargetTables:
         attributes = self._attributes(before) if remade else Attributes()
         around = Around(place, has_rows, attributes)
         change = plan_migration(self._dialect, target, after, around)
-        if not change.is_remade and self._is_hindered(before.table, change.going, change.retyped):
+        # What has another name in this transaction alone cannot be changed ahead of it.
+        is_renamed = bool(change.ahead) and after.table in self._renamed
+        if not change.is_remade and (is_renamed or self._is_hindered(before.table, change.going, change.retyped)):
             around = Around(place, has_rows, self._attributes(before), stays_put=True)
             change = plan_migration(self._dialect, target, after, around)
         if not self._planned:
