@@ -238,4 +238,5 @@ def test_a_misspelled_column_or_table_to_hide_is_wrong_and_stays_told_while_the_
     assert checked.exit_code == 2
     assert f"WRONG link shopdb-to-warehouse, columns: {said}" in checked.stdout
     assert "end the pattern with *" in checked.stdout
-    assert f"shopdb-to-warehouse: {said}: correct it" in told.stdout
+    assert "shopdb-to-warehouse: values may come to the target as they are" in told.stdout
+    assert f"what to do: {said}: correct it" in told.stdout

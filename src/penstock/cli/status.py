@@ -196,8 +196,6 @@ def _print_problems(console: Console, status: PipelineStatus, problems: Sequence
         console.print(f"{problem.subject}: {problem.text}", style=style, markup=False, highlight=False, soft_wrap=True)
         console.print(f"  what to do: {problem.hint}", markup=False, highlight=False, soft_wrap=True)
     for link in status.links:
-        if link.hint and not link.error:
-            console.print(f"{link.link}: {link.hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
         if link.dead_letters:
             note = f"{link.link}: {link.dead_letters:,} message(s) went to the dead letters"
             hint = f"penstock deadletters show FILE {link.link}"

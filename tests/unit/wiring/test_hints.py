@@ -27,6 +27,12 @@ def link(state: str) -> LinkProgress:
     return replace(_LINK, state=state, error="no answer", hint="see to it")
 
 
+def test_what_a_link_does_not_hide_is_a_problem_beside_any_other() -> None:
+    loose = replace(_LINK, hint="`columns` names emial: correct it", behind_since_ms=1_000)
+
+    assert hints("", loose) == ["`columns` names emial: correct it", "type: penstock run shop.yaml"]
+
+
 def table(error: str, hint: str, link: str = "shopdb-to-pg") -> TableProgress:
     return TableProgress(link, "shop.orders", 9, 1_000, 1_000, error, hint)
 
