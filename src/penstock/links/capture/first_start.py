@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -57,7 +58,10 @@ def begin_snapshot(parts: CaptureParts, position: Position, epoch: int, server: 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPace:
-    """How long a copy gathers before it commits, `seconds`; and the record of one that broke off `before`, if any."""
+    """How long a copy gathers before it commits, `seconds`; and the record of one that broke off `before`, if any.
+
+    Without transactions there are no commits, and `seconds` is infinite: the copy is one piece.
+    """
 
     seconds: float
     before: CaptureRecord | None
@@ -138,13 +142,14 @@ class _SnapshotPublication:
     def piece(self, messages: Iterator[Messages], seconds: float) -> Iterator[Messages]:
         """Those of `messages` that come within `seconds`, and the next; the copy is whole when there are no more.
 
-        What is announced is a piece of its own. All sources share its topic, and while a transaction has a
-        message there, nobody sees what the others announce, nor may read their rows.
+        What is announced is a piece of its own, unless there is but one. All sources share its topic, and while
+        a transaction has a message there, nobody sees what the others announce, nor may read their rows.
         """
         ends_at = time.monotonic() + seconds
         for each in messages:
             yield each
-            if each.topic == self._parts.schemas_topic or time.monotonic() >= ends_at:
+            is_announced = each.topic == self._parts.schemas_topic and math.isfinite(seconds)
+            if is_announced or time.monotonic() >= ends_at:
                 return
         self.is_whole = True
 
