@@ -1,29 +1,48 @@
-"""Patterns of a link's `columns` that no table of its source can match: what they are to hide would come as it is."""
+"""Patterns of a link's `columns` that no table of a source can match: what they are to hide would come as it is."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
-
-from penstock.core.pattern_overlap import find_common_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _WILDCARDS = frozenset("*?")
+_EXCLUDED = "!"
 _NAMES_MIN = 3
 """Schema, table and column."""
 
 
-def find_loose_columns(columns: Mapping[str, object], tables: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
+def find_loose_columns(columns: Mapping[str, object], tables: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the key and the pattern for each one of `columns`, as the file has them, that names no possible table.
 
-    A table is possible if all the lists of patterns in `tables` match it, upper and lower case aside. A column alone
-    is one of any table, and what begins with `!` hides nothing.
+    A table is possible if one of `tables` matches it, upper and lower case aside. What these leave out (`!`) is no
+    mistake: nothing of it is carried. A column alone is one of any table, and what begins with `!` hides nothing.
     """
+    wanted = [table.casefold().partition(".") for table in tables if not table.startswith(_EXCLUDED)]
     for key, pattern in _patterns(columns):
-        named = list(_tables(pattern))
-        if named and not any(find_common_table(*tables, [table]) for table in named):
+        names = pattern.casefold().split(".")
+        if pattern.startswith(_EXCLUDED) or len(names) < _NAMES_MIN or not all(names):
+            continue
+        if not any(_may_be(names, schema, table) for schema, _, table in wanted):
             yield key, pattern
+
+
+def _may_be(names: Sequence[str], schema: str, table: str) -> bool:
+    """Whether the pattern of these names may be of a table that `schema` and `table` match: names may have dots."""
+    named = [".".join(names[1:end]) for end in range(2, len(names))]
+    return _may_meet(schema, names[0]) and any(_may_meet(table, each) for each in named)
+
+
+def _may_meet(one: str, other: str) -> bool:
+    """Whether something may match both patterns; of two with wildcards nobody looks."""
+    return _matches(one, other) or _matches(other, one) or bool(_WILDCARDS & set(one) and _WILDCARDS & set(other))
+
+
+def _matches(pattern: str, name: str) -> bool:
+    parts = (re.escape(part) for part in re.split(r"([*?])", pattern))
+    return bool(re.fullmatch("".join({r"\*": ".*", r"\?": "."}.get(part, part) for part in parts), name, re.DOTALL))
 
 
 def _patterns(columns: Mapping[str, object]) -> Iterator[tuple[str, str]]:
@@ -32,18 +51,6 @@ def _patterns(columns: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             for pattern in _list(given.get("columns") if isinstance(given, dict) else given):
                 if isinstance(pattern, str):
                     yield key, pattern
-
-
-def _tables(pattern: str) -> Iterator[str]:
-    """The tables that a pattern may be of: names of tables and columns may have dots, and a `*` stands for some."""
-    names = pattern.split(".")
-    if pattern.startswith("!") or len(names) < _NAMES_MIN or not all(names):
-        return
-    if any(_WILDCARDS & set(name) for name in names[1:]):
-        yield f"{names[0]}.*"
-        return
-    for end in range(2, len(names)):
-        yield ".".join(names[:end])
 
 
 def _list(given: object) -> Sequence[object]:

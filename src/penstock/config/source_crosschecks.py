@@ -120,17 +120,21 @@ def _link_schemas(pipeline: Mapping[str, object]) -> Iterator[Found]:
 
 
 def _loose_columns(pipeline: Mapping[str, object]) -> Iterator[Found]:
-    """A misspelled table, or one by the name that the target has for it, must not let a column through."""
+    """A misspelled table, or one by the name that the target has for it, must not let a column through.
+
+    Links of several sources may share one list.
+    """
+    sources = [_mapping(source) for source in _sequence(pipeline.get("sources"))]
     for index, item in enumerate(_sequence(pipeline.get("links"))):
         link = _mapping(item)
-        source = _source_of(pipeline, link)
-        if source is None:
+        own = _source_of(pipeline, link)
+        if own is None:
             continue
-        lists = [_patterns(source)]
-        if isinstance(link.get("schema"), str) and (origin := one_schema(*lists, _patterns(link))):
-            lists.append([f"{origin}.*"])
-        for key, pattern in find_loose_columns(_mapping(link.get("columns")), lists):
-            text = f'"{pattern}" means no table that {link["from"]} has by its `tables`, so it would hide nothing'
+        origin = one_schema(_patterns(own), _patterns(link)) if isinstance(link.get("schema"), str) else None
+        tables = [table for each in sources if origin is None or each is not own for table in _patterns(each)]
+        tables += [] if origin is None else [f"{origin}.*"]
+        for key, pattern in find_loose_columns(_mapping(link.get("columns")), tables):
+            text = f'"{pattern}" means no table that a source has by its `tables`, so it would hide nothing'
             yield ("links", index, "columns", key), f"{text}: name schema and table as the source does"
 
 

@@ -17,6 +17,8 @@ _DEPTH_MAX = 32
 _VALUES_MAX = 100_000
 _INTEGER, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 _OCTAL = re.compile(r"[-+]?0[0-7_]+")
+_EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
+"""A number to everybody but YAML 1.1, which wants a point in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ class _Reader:
             text = f"text that begins with ! needs quotes: '{node.tag}'" if node.tag[0] == "!" else str(error.problem)
         else:
             text = _misread(node, value)
+            if isinstance(value, str) and isinstance(node, yaml.ScalarNode) and not node.style:
+                value = float(value) if _EXPONENT.fullmatch(value) else value
         if not text:
             return value
         self.mistakes.append(Mistake(node.start_mark.line + 1, location, text))

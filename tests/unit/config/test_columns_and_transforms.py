@@ -135,7 +135,10 @@ def test_the_salts_are_among_the_secrets_that_a_run_needs() -> None:
         ("{mask: {columns: a, value: x, keep_last: 1}}", "gives both value and keep_last"),
         ("{mask: {columns: a, keep_last: -1}}", "keep_last"),
         ("{hide: email}", "unknown key (known here: drop, hash, mask, salt_env)"),
-        ("{drop: shpo.customers.email}", 'links.0.columns.drop: "shpo.customers.email" means no table that shopdb has'),
+        (
+            "{drop: shpo.customers.email}",
+            'links.0.columns.drop: "shpo.customers.email" means no table that a source has',
+        ),
         ("{mask: ['?hop.*.a', {columns: [b, 'sh.*.c*']}]}", 'line 7: links.0.columns.mask: "sh.*.c*" means no table'),
         ("{hash: email, salt_env: 'not a name'}", "should be the name of an environment variable, not its value"),
     ],

@@ -62,6 +62,13 @@ def test_other_numbers_are_read_as_they_were(port: str) -> None:
     assert (spec.sources[0].port, spec.home.name, spec.audits[0].threshold) == (3306, "0100", 1.0)
 
 
+@pytest.mark.parametrize(("written", "meant"), [("1e-9", 1e-9), ("1.0e-9", 1e-9), ("2E-3", 2e-3)])
+def test_a_number_with_an_exponent_needs_no_point(written: str, meant: float) -> None:
+    spec = parse(text(home="1e5x", audit=f", float_tolerance: {written}"), "shop.yaml", Path("/etc/penstock"))
+
+    assert (spec.audits[0].float_tolerance, spec.home.name) == (meant, "1e5x")
+
+
 @pytest.mark.parametrize(
     "more",
     [

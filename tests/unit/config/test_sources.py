@@ -189,6 +189,17 @@ def test_a_link_with_a_schema_hides_columns_whatever_the_case_of_their_patterns(
     assert rule.patterns.matches(TableId("crm", "customers"), "email")
 
 
+def test_links_of_several_sources_may_share_a_list_of_columns() -> None:
+    shared = "columns: {drop: [shop.customers.email, crm.people.name, shop.secret.x]}"
+    sources = file(links=f"links: [{{from: a, to: w, {shared}}}, {{from: b, to: w, schema: b_shop, {shared}}}]")
+    text = sources.replace(
+        "password_env: P, tables: [shop.*]", "password_env: P, tables: ['crm.*', shop.*, '!shop.secret']"
+    )
+
+    assert text != sources
+    assert len(read(text.replace("schema: b_shop", "tables: [shop.*], schema: b_shop")).links) == 2
+
+
 @pytest.mark.parametrize("pattern", ["crm.customers.email", "crm.*.email", "*m.customers.email"])
 def test_a_link_with_a_schema_takes_no_pattern_of_columns_by_the_name_that_the_target_has(pattern: str) -> None:
     links = f"links: [{{from: a, to: w}}, {{from: b, to: w, schema: crm, columns: {{drop: ['{pattern}']}}}}]"
@@ -197,4 +208,4 @@ def test_a_link_with_a_schema_takes_no_pattern_of_columns_by_the_name_that_the_t
 
     for each in (text, text.replace("host: i, user: u, password_env: P, tables: [shop.*]", everything)):
         said = mistakes(each)
-        assert f'links.1.columns.drop: "{pattern}" means no table that b has by its `tables`' in said
+        assert f'links.1.columns.drop: "{pattern}" means no table that a source has by its `tables`' in said
