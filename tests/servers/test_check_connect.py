@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -219,10 +220,10 @@ def _write_lock(config: Path, place: str) -> None:
     config.write_text(f'{config.read_text()}lock: {{zookeeper: "{place}", session_seconds: 1.5}}\n')
 
 
-LOOSE = "`columns` names {}.odrers.id, qyt, which no table of the link has, so it hides nothing"
+LOOSE = "`columns` names {}.odrers.id, qyt, which no table of the link has now"
 
 
-def test_a_misspelled_column_or_table_to_hide_is_wrong_and_stays_told_while_the_link_runs(
+def test_a_misspelled_column_or_table_to_hide_is_told_ahead_and_while_the_link_runs(
     config: Path, fresh_database: str
 ) -> None:
     columns = f"drop: ['{fresh_database}.odrers.id', ID, '!iid'], mask: [qyt, 'q*', {{columns: [qyt]}}]"
@@ -231,12 +232,12 @@ def test_a_misspelled_column_or_table_to_hide_is_wrong_and_stays_told_while_the_
     create_topics(kafka_cluster(spec), [batch_topic(spec)], {}, partitions=1)
 
     checked = CliRunner().invoke(app, ["check", str(config), "--connect"])
+    until, told = time.monotonic() + 30, ""
     with Mirror(spec, {"shopdb-to-warehouse": LinkCondition("running")}):
-        pass
-    told = CliRunner().invoke(app, ["status", str(config)])
+        while said not in told:
+            assert time.monotonic() < until
+            told = CliRunner().invoke(app, ["status", str(config)]).stdout
 
-    assert checked.exit_code == 2
-    assert f"WRONG link shopdb-to-warehouse, columns: {said}" in checked.stdout
-    assert "end the pattern with *" in checked.stdout
-    assert "shopdb-to-warehouse: values may come to the target as they are" in told.stdout
-    assert f"what to do: {said}: correct it" in told.stdout
+    assert f"link shopdb-to-warehouse, columns: {said}" in checked.stdout
+    assert "shopdb-to-warehouse: a value may come to the target as it is" in told
+    assert f"what to do: {said}: correct it" in told

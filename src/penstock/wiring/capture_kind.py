@@ -129,7 +129,7 @@ class CaptureKind(Protocol):
         ...
 
     def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:
-        """All of its tables as they are now, wanted or not."""
+        """Its tables as they are now: those that it carries, and maybe others."""
         ...
 
     def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:

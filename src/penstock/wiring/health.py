@@ -151,7 +151,7 @@ def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem
         if link.link in left_out:
             continue
         if link.hint and not link.error:
-            yield Problem("warning", link.link, "values may come to the target as they are", link.hint)
+            yield Problem("warning", link.link, "a value may come to the target as it is", link.hint)
         if link.error:
             level: Literal["warning", "error"] = "warning" if link.state == "retrying" else "error"
             retried = link.state == "retrying"

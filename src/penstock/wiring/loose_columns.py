@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from penstock.core.errors import PenstockError, UsageError
+from penstock.core.errors import PenstockError
 from penstock.core.findings import Finding
 from penstock.core.transforms.column_patterns import ColumnPatterns
 from penstock.wiring.present_tables import carried_tables
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-_LOOK_SECONDS: Final = 60.0
-_HINT: Final = "correct it; if it is a column to come, or one that got another name since, end the pattern with *"
+_AWAY_SECONDS: Final = 60.0
+_LOOSE_SECONDS: Final = 3600.0
+_HINT: Final = "correct it if it is misspelled; a column that got another name is treated as before"
 
 
 def examine_columns(spec: PipelineSpec, unfit: Collection[str]) -> Iterator[Finding]:
@@ -35,7 +36,8 @@ def examine_columns(spec: PipelineSpec, unfit: Collection[str]) -> Iterator[Find
             yield Finding("error", subject, error.message, error.hint, error.exit_code)
             continue
         if loose:
-            yield Finding("error", subject, _words(loose), _HINT, UsageError.exit_code)
+            # It may have had that name: who has loaded it then treats it as before, under any other.
+            yield Finding("warning", subject, _words(loose), _HINT)
         else:
             yield Finding("ok", subject, "each name of a column is that of one")
 
@@ -51,32 +53,33 @@ def find_loose(spec: PipelineSpec, link: LinkSpec) -> Sequence[str]:
 
 
 class LooseColumns:
-    """What is loose in a running link. Looks when it is first asked, and once a minute then while it found any."""
+    """What is loose in a running link, `told` as people should know it, "" for nothing.
+
+    Looks when it is first asked; again in an hour where it found any, and in a minute where the source was away.
+    """
 
     def __init__(self, spec: PipelineSpec, link: LinkSpec) -> None:
         """Know of nothing yet."""
         self._spec = spec
         self._link = link
-        self._told = ""
+        self.told = ""
         self._look_at = 0.0 if _names_columns(spec, link) else float("inf")
 
-    def look(self) -> str:
-        """Return what people should know, "" for nothing. That a source is away is told elsewhere."""
+    def look(self) -> None:
+        """Ask the source if it is time to. That it is away is told elsewhere."""
         if time.monotonic() < self._look_at:
-            return self._told
-        self._look_at = time.monotonic() + _LOOK_SECONDS
+            return
         try:
             loose = find_loose(self._spec, self._link)
         except PenstockError as error:
             _log.debug("columns are not compared", link=self._link.name, error=error.message)
-            return self._told
+            self._look_at = time.monotonic() + _AWAY_SECONDS
+            return
         told = f"{_words(loose)}: {_HINT}" if loose else ""
-        if told and told != self._told:
+        if told and told != self.told:
             _log.warning("columns may come as they are", link=self._link.name, why=_words(loose), hint=_HINT)
-        self._told = told
-        if not told:
-            self._look_at = float("inf")
-        return told
+        self.told = told
+        self._look_at = time.monotonic() + _LOOSE_SECONDS if told else float("inf")
 
 
 def _names_columns(spec: PipelineSpec, link: LinkSpec) -> bool:
@@ -85,4 +88,4 @@ def _names_columns(spec: PipelineSpec, link: LinkSpec) -> bool:
 
 
 def _words(loose: Sequence[str]) -> str:
-    return f"`columns` names {', '.join(loose)}, which no table of the link has, so it hides nothing"
+    return f"`columns` names {', '.join(loose)}, which no table of the link has now"

@@ -103,6 +103,10 @@ class Mirror(BackgroundThread):
                 stopping = self._stop.wait(_PERIOD_SECONDS)
                 for mirror in mirrors:
                     self._save(mirror, log)
+                # A large source takes long to tell its tables: every link has given its sign of life first.
+                for loose in () if stopping else self._loose.values():
+                    loose.look()
+                for mirror in mirrors:
                     if isinstance(mirror, SourceMirror):
                         self._watches[mirror.name].look(mirror.position, is_snapshotting=mirror.is_snapshotting)
                         if not mirror.is_snapshotting:
@@ -116,7 +120,7 @@ class Mirror(BackgroundThread):
         condition = self._conditions.get(mirror.name)
         if condition is not None:
             if mirror.name in self._loose and not condition.error:
-                condition = replace(condition, hint=self._loose[mirror.name].look())
+                condition = replace(condition, hint=self._loose[mirror.name].told)
             place = LinkPlace() if condition.state == STARTING else mirror.refresh()
             log.save(mirror.name, condition, place)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.binlog_stream import open_binlog
-from penstock.adapters.mysql.catalog import read_tables
+from penstock.adapters.mysql.catalog import read_table_ids, read_tables
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.heartbeat import require_not_behind
 from penstock.adapters.mysql.history import start_of_log, what_log_lacks
@@ -192,7 +192,8 @@ class MysqlCapture:
     def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:
         """See CaptureKind."""
         with connect(mysql_server(source)) as connection:
-            return read_tables(connection, None, mysql_source(source).policy)
+            wanted = list(filter(source.patterns.matches, read_table_ids(connection)))
+            return read_tables(connection, wanted, mysql_source(source).policy)
 
     def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
         """See CaptureKind."""
