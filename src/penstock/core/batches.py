@@ -129,7 +129,8 @@ class Batch:
 class BatchOffset(int):
     """An offset of the batch topic up to which a target has loaded.
 
-    `message` tells the one before it from any other that may come to be there, "" where that is not known.
+    `message` tells the one before it from any other that may come to be there, "" where that is not known: it names
+    the offset, so that of an offset that somebody set back it says nothing.
     """
 
     message: str
@@ -137,13 +138,13 @@ class BatchOffset(int):
     def __new__(cls, offset: int, message: str = "") -> Self:
         """Make one of a plain offset."""
         made = super().__new__(cls, offset)
-        made.message = message
+        made.message = message if message.startswith(f"{offset}:") else ""
         return made
 
     @classmethod
     def behind(cls, offset: int, message: bytes) -> Self:
         """The one behind the `message` at `offset`."""
-        return cls(offset + 1, hashlib.sha256(message).hexdigest()[:_DIGEST_LETTERS])
+        return cls(offset + 1, f"{offset + 1}:{hashlib.sha256(message).hexdigest()[:_DIGEST_LETTERS]}")
 
     @classmethod
     def of(cls, offset: int) -> Self:

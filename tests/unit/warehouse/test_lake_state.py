@@ -54,3 +54,13 @@ def test_a_lake_knows_the_last_message_that_it_has_loaded_and_of_an_older_releas
 
     assert (at_first, kept, kept.message, state.batch_offset()) == (0, 7, reached.message, 9)
     assert (at_first.message, state.batch_offset().message) == ("", "")
+
+
+def test_of_an_offset_that_somebody_set_back_the_last_message_tells_nothing(tmp_path: Path) -> None:
+    store = open_objects(ObjectsSpec(tmp_path.as_uri()))
+    state = LakeState(store, "shop", "shopdb")
+    state.set_batch_offset(BatchOffset.behind(9, b"message"), {})
+    (file,) = [key for key in store.list("") if key.endswith("batches.json")]
+    store.put(file, store.get(file).replace(b'"next_batch_offset": 10', b'"next_batch_offset": 5'))
+
+    assert (state.batch_offset(), state.batch_offset().message) == (5, "")
