@@ -79,7 +79,8 @@ def read_cascades(connection: pymysql.Connection, of: Callable[[TableId], bool])
 def read_keys_above(connection: pymysql.Connection, tables: Collection[TableId]) -> KeysAbove:
     """Read the foreign keys with CASCADE or SET NULL of `tables`, of the tables that these refer to, and so on.
 
-    One that is not there now has none, if our grants would show it.
+    One that is not there now has none, if our grants would show it. One that the server does not show, as it is
+    broken or granted in part, is hidden: it may be nobody's concern but that of what hangs on it.
     """
     lines, user = read_grants(connection), server_of(connection).user
     cascades: list[Cascade] = []
@@ -87,7 +88,11 @@ def read_keys_above(connection: pymysql.Connection, tables: Collection[TableId])
     known, left = set(tables), list(tables)
     while left:
         table = left.pop()
-        create = read_create(connection, table)[0]
+        try:
+            create = read_create(connection, table)[0]
+        except UnfitServerError:
+            hidden[table] = f"have SHOW CREATE TABLE {table} answer (repair it, or GRANT SELECT ON {table} TO {user})"
+            continue
         if create is not None:
             found = cascades_of(table, create.statement)
             cascades += found

@@ -57,6 +57,8 @@ _SESSION = (
     _PLAIN_MODE,
     WAITING,
     "SET SESSION net_write_timeout = 600",
+    # Before the first row, all tables are registered and have their topics made.
+    "SET SESSION wait_timeout = 28800",
 )
 _NO_TIME_LIMIT = {"mariadb": "max_statement_time", "mysql": "max_execution_time"}
 

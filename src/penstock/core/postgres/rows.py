@@ -139,7 +139,9 @@ class RowDecoder:
     def _key_values(self, cells: Sequence[_Whole]) -> Sequence[tuple[object, ...]]:
         keys = [tuple(cell if index in self.key else None for index, cell in enumerate(each)) for each in cells]
         rows = self._record_batch(keys, lambda index: f"listed key {index}")
-        return list(zip(*(rows.column(index).to_pylist() for index in self.key), strict=True))
+        columns = (rows.column(index).to_pylist() for index in self.key)
+        hashable = ([tuple(each) if isinstance(each, list) else each for each in column] for column in columns)
+        return list(zip(*hashable, strict=True))
 
     def _images(self, row: RowLogged) -> tuple[Cells, Cells]:
         """Return the row before and after the change, () where there is none; what the log lacks is UNCHANGED."""

@@ -60,7 +60,7 @@ class Cascade:
 class KeysAbove:
     """What a source shows of the foreign keys by which rows of some tables change with those of others, at any remove.
 
-    `hidden` are tables that may be there without our seeing them, each with what to GRANT.
+    `hidden` are tables that may be there without our seeing what they hang on, each with what to do, such as a GRANT.
     """
 
     cascades: tuple[Cascade, ...] = ()

@@ -62,20 +62,20 @@ class CascadeWatch:
     ) -> None:
         """Watch over tables that are `wanted`. With `rereads` those that have a primary key go on.
 
-        `keys_above` is asked of parents that the tracker does not have, once for the same ones.
+        `keys_above` is asked of parents that the tracker does not have, again when a statement came.
         """
         self._tracker = tracker
         self._wanted = wanted
         self._keys_above = keys_above
         self._rereads = rereads
-        self._lacking: frozenset[TableId] = frozenset()
+        self._asked: frozenset[TableId] | None = None
         self._above = KeysAbove()
         self._known: tuple[Cascade, ...] | None = None
         self._parents: frozenset[TableId] = frozenset()
 
     def forget(self) -> None:
-        """Ask the tracker again: a statement may have made or dropped such keys."""
-        self._known = None
+        """Ask the tracker, and the source, again: a statement may have made or dropped such keys."""
+        self._known = self._asked = None
 
     def watches(self, table: TableId) -> bool:
         """Whether changes of `table` may change rows of tables that are wanted."""
@@ -118,8 +118,8 @@ class CascadeWatch:
             found = tuple(self._tracker.cascades())
             lacking = frozenset(each.parent for each in found).difference(self._tracker.tables() if found else ())
             lacking = frozenset(each for each in lacking if self._wanted_below(each, found))
-            if lacking != self._lacking:
-                self._above, self._lacking = self._keys_above(lacking) if lacking else KeysAbove(), lacking
+            if lacking != self._asked:
+                self._above, self._asked = self._keys_above(lacking) if lacking else KeysAbove(), lacking
             self._known = (*found, *self._above.cascades)
             self._parents = frozenset(cascade.parent for cascade in self._known)
         return self._known

@@ -222,6 +222,8 @@ class StatementHandler:
             except PenstockError as error:
                 if error.retryable:
                     raise
+                # It may be of a parent that the tracker lacks.
+                self._table_catalog.unlogged.forget()
                 return self._not_replayed(statement, ddl, error)
             _APPLIED.maybe_crash()
             self._table_catalog.unlogged.forget()
