@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -132,10 +133,11 @@ def explain(error: Exception, url: str) -> RedshiftError:
     text = str(error)
     if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in text:
         return missing(url)
-    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or "403" in text:
+    # Not any 403: a port and a request's id have digits, too.
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or re.search(r"\b403\b", text):
         code = next((each for each in ("InvalidAccessKeyId", "SignatureDoesNotMatch") if each in text), "AccessDenied")
         said = f"S3ServiceException:Access Denied,Status 403,Error {code}"
-    elif "NoSuchBucket" in text or "404" in text:
+    elif "NoSuchBucket" in text or re.search(r"\b404\b", text):
         said = "S3ServiceException:The specified bucket does not exist,Status 404,Error NoSuchBucket"
     else:
         said = f"S3ServiceException:{text.splitlines()[0][:200]}"
