@@ -72,6 +72,7 @@ def test_rows_that_innodb_took_along_stop_their_table_also_where_the_server_logs
         assert chain.query("SELECT id FROM {schema}.late") == [(4,)]
 
 
+@pytest.mark.nightly
 def test_a_table_stops_whose_parent_is_not_shown_and_goes_on_when_it_is(
     chain_parts: tuple[KafkaBroker, str, int], mariadb: MariadbServer, fresh_name: str, tmp_path: Path
 ) -> None:
