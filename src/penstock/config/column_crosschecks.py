@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from penstock.core.patterns import wildcards
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -41,8 +43,7 @@ def _may_meet(one: str, other: str) -> bool:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    parts = (re.escape(part) for part in re.split(r"([*?])", pattern))
-    return bool(re.fullmatch("".join({r"\*": ".*", r"\?": "."}.get(part, part) for part in parts), name, re.DOTALL))
+    return re.fullmatch(wildcards(pattern, "."), name, re.DOTALL) is not None
 
 
 def _patterns(columns: Mapping[str, object]) -> Iterator[tuple[str, str]]:

@@ -89,8 +89,9 @@ def _compile(patterns: Iterable[str]) -> re.Pattern[str]:
 def _expression(pattern: str) -> str:
     """`*` in the schema's part stops at the dot, so that `shop*.x` does not reach into a table's name."""
     schema, _, name = pattern.partition(".")
-    return f"{_wildcards(schema, '[^.]')}[.]{_wildcards(name, '.')}"
+    return f"{wildcards(schema, '[^.]')}[.]{wildcards(name, '.')}"
 
 
-def _wildcards(text: str, any_character: str) -> str:
+def wildcards(text: str, any_character: str) -> str:
+    """Return the expression of a pattern in which `*` and `?` stand for some, and for one, of `any_character`."""
     return "".join({"*": f"{any_character}*", "?": any_character}.get(char, re.escape(char)) for char in text)

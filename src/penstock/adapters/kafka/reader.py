@@ -127,8 +127,9 @@ class TopicReader:
             room[place] -= taken.size_bytes
             if not more:
                 del room[place]
+            if taken.offsets:
+                reached[place] = taken.offsets[-1] + 1
             if taken.offsets or taken.unreadable is not None:
-                reached[place] = taken.offsets[-1] + 1 if taken.offsets else reached[place]
                 yield place, taken
 
     def read_messages(

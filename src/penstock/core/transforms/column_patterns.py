@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.patterns import wildcards
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -87,9 +88,5 @@ def _expression(pattern: str) -> str:
     """The schema ends at the first dot. Tables and columns may have dots, so a `*` in theirs matches dots too."""
     schema, dot, rest = pattern.partition(".")
     if not dot:
-        return rf"[^.]*\..*\.{_wildcards(schema, '.')}"
-    return rf"{_wildcards(schema, '[^.]')}\.{_wildcards(rest, '.')}"
-
-
-def _wildcards(text: str, any_character: str) -> str:
-    return "".join({"*": f"{any_character}*", "?": any_character}.get(char, re.escape(char)) for char in text)
+        return rf"[^.]*\..*\.{wildcards(schema, '.')}"
+    return rf"{wildcards(schema, '[^.]')}\.{wildcards(rest, '.')}"
