@@ -88,6 +88,12 @@ def _misread(node: yaml.Node, value: object) -> str:
     return ""
 
 
+def _is_number(node: yaml.Node, value: object) -> bool:
+    """Whether what YAML took for text is a number without quotes."""
+    is_plain = isinstance(node, yaml.ScalarNode) and not node.style
+    return is_plain and isinstance(value, str) and _EXPONENT.fullmatch(value) is not None
+
+
 @dataclass(slots=True)
 class _Reader:
     """Builds plain values from YAML's nodes and writes down where each came from."""
@@ -119,8 +125,8 @@ class _Reader:
             text = f"text that begins with ! needs quotes: '{node.tag}'" if node.tag[0] == "!" else str(error.problem)
         else:
             text = _misread(node, value)
-            if isinstance(value, str) and isinstance(node, yaml.ScalarNode) and not node.style:
-                value = float(value) if _EXPONENT.fullmatch(value) else value
+            if _is_number(node, value):
+                value = float(node.value)
         if not text:
             return value
         self.mistakes.append(Mistake(node.start_mark.line + 1, location, text))
