@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from penstock.core.patterns import wildcards
+from penstock.core.patterns import has_wildcards, wildcards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_WILDCARDS = frozenset("*?")
 _EXCLUDED = "!"
 _NAMES_MIN = 3
 """Schema, table and column."""
@@ -39,7 +38,7 @@ def _may_be(names: Sequence[str], schema: str, table: str) -> bool:
 
 def _may_meet(one: str, other: str) -> bool:
     """Whether something may match both patterns; of two with wildcards nobody looks."""
-    return _matches(one, other) or _matches(other, one) or bool(_WILDCARDS & set(one) and _WILDCARDS & set(other))
+    return _matches(one, other) or _matches(other, one) or (has_wildcards(one) and has_wildcards(other))
 
 
 def _matches(pattern: str, name: str) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+import re
 from typing import TYPE_CHECKING
+
+from penstock.core.patterns import has_wildcards, wildcards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_WILDCARDS = frozenset("*?")
 
 
 def one_schema(*lists: Sequence[str]) -> str | None:
@@ -18,7 +18,7 @@ def one_schema(*lists: Sequence[str]) -> str | None:
     """
     for patterns in lists:
         named = {pattern.partition(".")[0] for pattern in patterns if not pattern.startswith("!")}
-        if len(named) == 1 and not _WILDCARDS & set(*named):
+        if len(named) == 1 and not has_wildcards("".join(named)):
             return named.pop()
     return None
 
@@ -35,6 +35,6 @@ def target_patterns(patterns: Sequence[str], origin: str, schema: str) -> list[s
         where, dot, rest = pattern.removeprefix("!").partition(".")
         if not dot:
             found.append(pattern)
-        elif fnmatchcase(origin.casefold(), where.casefold()):
+        elif re.fullmatch(wildcards(where.casefold(), "."), origin.casefold(), re.DOTALL):
             found.append(f"{sign}{schema}.{rest}")
     return found

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId
 
 _EXCLUDED = "!"
+_WILDCARDS = frozenset("*?")
 _ANSWERS_MAX = 10_000
 
 
@@ -90,6 +91,11 @@ def _expression(pattern: str) -> str:
     """`*` in the schema's part stops at the dot, so that `shop*.x` does not reach into a table's name."""
     schema, _, name = pattern.partition(".")
     return f"{wildcards(schema, '[^.]')}[.]{wildcards(name, '.')}"
+
+
+def has_wildcards(pattern: str) -> bool:
+    """Whether `pattern` may mean several names."""
+    return not _WILDCARDS.isdisjoint(pattern)
 
 
 def wildcards(text: str, any_character: str) -> str:

@@ -6,7 +6,7 @@ Executors import this module and nothing else of a link.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
 
 from penstock.core.errors import FencedError, PenstockError, UnavailableError
 
@@ -119,9 +119,7 @@ class JoinWork:
 
         Where another instance goes on, it is not.
         """
-        if self.stand_still is None or not isinstance(error, PenstockError):
-            return False
-        if error.retryable or isinstance(error, FencedError):
+        if self.stand_still is None or not _is_final(error):
             return False
         self.stand_still(error)
         return True
@@ -152,13 +150,16 @@ class RebuildWork:
 
     def without_it(self, error: BaseException) -> BaseException:
         """What ends the link where `error` ended the making of the state: nothing for long, if the join goes on."""
-        if self.going_on is None or not isinstance(error, PenstockError):
-            return error
-        if error.retryable or isinstance(error, FencedError):
+        if self.going_on is None or not _is_final(error):
             return error
         self.refuse(error)
         message = f"the join {self.job.name} is not made again: {error.message}"
         return UnavailableError(message, "it goes on as it was; see penstock status FILE")
+
+
+def _is_final(error: BaseException) -> TypeGuard[PenstockError]:
+    """Whether it comes again however often this is tried: nobody is away, and no other instance goes on."""
+    return isinstance(error, PenstockError) and not error.retryable and not isinstance(error, FencedError)
 
 
 Work: TypeAlias = PlannedWork | MessageWork | JoinWork | RebuildWork

@@ -177,6 +177,7 @@ def test_a_link_with_a_schema_treats_columns_by_their_names_in_the_source() -> N
     assert one_schema(["*.*"], ["shop.*", "!shop.x"]) == "shop"
     assert one_schema(["sh*.orders"], ["*.*"]) is None
     assert target_patterns(patterns, "shop", "b") == ["b.customers.email", "b.*.phone", "!b.x.phone", "iban"]
+    assert target_patterns(["a[1].people.name"], "a[1]", "b") == ["b.people.name"]
 
 
 @pytest.mark.parametrize("pattern", ["Shop.customers.email", "SHOP.*.EMAIL", "s?OP.*.email"])

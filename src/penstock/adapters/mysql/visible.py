@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.adapters.mysql.catalog import quote, read_table_ids
 from penstock.adapters.mysql.connection import server_of
 from penstock.adapters.mysql.grants import read_grants
-from penstock.core.patterns import TablePatterns
+from penstock.core.patterns import TablePatterns, has_wildcards
 from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ _GRANT = re.compile(rf"GRANT (?P<privileges>.*?) ON {_NAME}\.{_NAME} TO ", re.IG
 _ROLE = re.compile(r"GRANT (?:(?! ON ).)* TO ", re.IGNORECASE)
 # A privilege on columns alone, SELECT (`a`), is none on the table.
 _SELECT = re.compile(r"(?:^|, )(?:SELECT|ALL PRIVILEGES)(?=,|$)", re.IGNORECASE)
-_WILDCARDS = frozenset("*?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def unseen_patterns(connection: pymysql.Connection, patterns: Sequence[str]) -> 
         if pattern.startswith("!"):
             continue
         is_missing = not any(map(TablePatterns.parse([pattern], SYSTEM_SCHEMAS).matches, tables))
-        is_named = not _WILDCARDS & set(pattern)
+        is_named = not has_wildcards(pattern)
         target = "" if is_named and not is_missing else hidden_target(pattern, lines)
         if is_missing or target:
             found.append(UnseenPattern(pattern, is_missing, f"GRANT SELECT ON {target} TO {user}" if target else ""))
@@ -71,9 +70,9 @@ def hidden_target(pattern: str, lines: Sequence[str]) -> str:
             return ""
         if (_unquoted(on_schema), _unquoted(on_table)) == (schema, name):
             return ""
-    if _WILDCARDS & set(schema):
+    if has_wildcards(schema):
         return "*.*"
-    return f"{quote(schema)}.*" if _WILDCARDS & set(name) else f"{quote(schema)}.{quote(name)}"
+    return f"{quote(schema)}.*" if has_wildcards(name) else f"{quote(schema)}.{quote(name)}"
 
 
 def _covers(granted: str, schema: str) -> bool:

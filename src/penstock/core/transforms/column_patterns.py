@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.patterns import wildcards
+from penstock.core.patterns import has_wildcards, wildcards
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
 _EXCLUDED: Final = "!"
-_WILDCARDS: Final = frozenset("*?")
 _SHADOW: Final = re.compile(r"_+(?P<name>.+?)_(?:gho|ghc|new|old|(?:\d{14}_)?del)")
 """How gh-ost and pt-online-schema-change call the copy of a table that they swap in, and what they swap out."""
 
@@ -54,13 +53,13 @@ class ColumnPatterns:
         """Yield the patterns that name one column of `table`, without wildcards, each with the column."""
         begin = f"{table.dotted}.".casefold()
         for pattern in self.patterns:
-            if not _WILDCARDS & set(pattern) and pattern.casefold().startswith(begin):
+            if not has_wildcards(pattern) and pattern.casefold().startswith(begin):
                 yield pattern, pattern[len(begin) :]
 
     def unmatched(self, tables: Sequence[TableSchema]) -> Iterator[str]:
         """Yield the patterns without wildcards that match no column of `tables`, but for those with `!`."""
         for pattern in self.patterns:
-            if pattern.startswith(_EXCLUDED) or _WILDCARDS & set(pattern):
+            if pattern.startswith(_EXCLUDED) or has_wildcards(pattern):
                 continue
             alone = ColumnPatterns((pattern,))
             if not any(alone.matches(each.table, column.name) for each in tables for column in each.columns):
