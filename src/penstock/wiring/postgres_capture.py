@@ -150,7 +150,7 @@ class PostgresCapture:
         """See CaptureKind."""
         registered = _catalog(table_catalog)
         registered.follow(table_catalog.announced_schema, table_catalog.with_number)
-        return RelationReplay(state, table_catalog, registered, spec.pipeline.partitions_max)
+        return RelationReplay(state, table_catalog, registered)
 
     def stream(
         self,

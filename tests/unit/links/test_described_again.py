@@ -81,7 +81,7 @@ def _open() -> tuple[TableCatalog, RegisteredCatalog]:
     for table in _STOPPED:
         name = TableId("public", table.name)
         schema = TableSchema(name, (_COLUMN,), ("id",), partial_rows=True, number=table.oid, published=5)
-        catalog.announce(catalog.event_of(schema, catalog.register(schema, ""), 1, WalPosition(50).order))
+        catalog.announce(catalog.event_of(schema, catalog.register(schema, ""), WalPosition(50).order))
     return catalog, registered
 
 
@@ -136,7 +136,7 @@ def test_what_tables_looked_like_for_what_was_passed_in_a_transaction_is_no_news
     catalog = TableCatalog("src", registered, MemoryRegistry(), [], lambda _: True)
     registered.follow(catalog.announced_schema, catalog.with_number)
     shape = registered.shape(new, 7)
-    catalog.announce(catalog.event_of(shape, catalog.register(shape, ""), 1, WalPosition(200, 4).order))
+    catalog.announce(catalog.event_of(shape, catalog.register(shape, ""), WalPosition(200, 4).order))
     before = encoding.encode_insert(old.oid, (b"1",) * len(old.columns))
     if first == "TRUNCATE":
         before = encoding.encode_truncate([old.oid])

@@ -38,7 +38,7 @@ class _Replayed:
         relations = PostgresRelations(PostgresServer("127.0.0.1", 9, "db", "user", "", {}), "publication")
         registered = RegisteredCatalog(relations, "stop")
         self._catalog = TableCatalog("src", registered, MemoryRegistry(), [], lambda _: True)
-        self._replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), self._catalog, registered, 1)
+        self._replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), self._catalog, registered)
 
     def see(self, name: str, place: WalPosition, *, is_stopped: bool = True, altered_by: int = 0) -> StatementOutcome:
         """Let the log show a table of the number that they all have."""

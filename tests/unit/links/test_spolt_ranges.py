@@ -96,6 +96,10 @@ def test_what_is_no_longer_in_the_file_is_not_asked_for(topics: MemoryTopics) ->
 
     assert _plan(topics, _spolt("t"), SpoltRecord({("gone", 0): 1}, {"gone": "id"})) == [("t", 0, 0, 2)]
 
+    topics.fill("gone", 1)
+    assert topics.shapes(["gone"])["gone"][0] != "id"
+    assert _plan(topics, _spolt("t"), SpoltRecord({("gone", 0): 1}, {"gone": "id"})) == [("t", 0, 0, 2)]
+
 
 def test_long_ranges_are_cut(topics: MemoryTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "_RANGE_OFFSETS_MAX", 5)

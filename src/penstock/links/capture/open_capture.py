@@ -46,7 +46,6 @@ class CaptureParts:
     table_catalog: TableCatalog
     statements: Replay
     schemas_topic: str
-    partitions: int
     is_catalog_lent: bool = False
 
     def close(self) -> None:
@@ -179,7 +178,7 @@ class OpenCapture:
         self.timestamp_ms = statement.timestamp_ms
         _REGISTERED.maybe_crash()
         self.parts.publisher.create_topics(a.topic for a in announced)
-        announced = [self._beginning(a) if a.kind is SchemaChangeKind.CREATE else a for a in announced]
+        announced = [self._in_topic(a) for a in announced]
         _MADE_TOPICS.maybe_crash()
         self._commit(schema_change_messages(self.parts.schemas_topic, announced), {})
         _ANNOUNCED.maybe_crash()
@@ -225,7 +224,7 @@ class OpenCapture:
         """Commit that a table begins at `position`, without rows, whether it had stopped or was not carried yet."""
         self.stopped.pop(str(schema_change.table), None)
         self.parts.publisher.create_topics([schema_change.topic])
-        told = self._beginning(schema_change)
+        told = self._in_topic(schema_change)
         self.tell(position, told)
         self.parts.table_catalog.announce(told)
 
@@ -243,9 +242,14 @@ class OpenCapture:
             self.tell(position, told)
             self.parts.table_catalog.announce(told)
 
-    def _beginning(self, schema_change: SchemaChange) -> SchemaChange:
-        """Say where the topic of a table that begins ends: what comes behind that is of the table as it begins."""
-        return replace(schema_change, begins=tuple(self.parts.publisher.ends(schema_change.topic)))
+    def _in_topic(self, schema_change: SchemaChange) -> SchemaChange:
+        """Say how many partitions its topic has, whatever the config says by now.
+
+        Of a table that begins, say where they end, too: what comes behind that is of the table as it begins.
+        """
+        publisher, topic = self.parts.publisher, schema_change.topic
+        told = replace(schema_change, partitions=publisher.partitions(topic))
+        return replace(told, begins=tuple(publisher.ends(topic))) if told.kind is SchemaChangeKind.CREATE else told
 
     def _stand_at(self, position: Position) -> None:
         if (position.order, position.timeline) != (self.position.order, self.position.timeline):

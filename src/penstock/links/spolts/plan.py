@@ -65,7 +65,7 @@ class SpoltPlanner:
         inputs = self._topics()
         read = (self._announced[topic] for topic, _ in record.places if topic in self._announced and topic in inputs)
         self._emptied.judge(record.told, {(each.source, str(each.table)) for each in read})
-        shapes = messages.shapes(sorted({*inputs, *record.ids}))
+        shapes = messages.shapes(sorted(inputs))
         for topic, before in record.ids.items():
             if topic in shapes:
                 require_id(topic, before, shapes[topic][0])

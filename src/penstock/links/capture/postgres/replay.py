@@ -31,14 +31,11 @@ if TYPE_CHECKING:
 class RelationReplay:
     """See ports/replay.Replay. There is nothing to replay on: the log itself says what tables look like."""
 
-    def __init__(
-        self, state: State, table_catalog: TableCatalog, registered: RegisteredCatalog, partitions: int
-    ) -> None:
-        """Serve the capture whose tables are in both; topics that it makes have `partitions`."""
+    def __init__(self, state: State, table_catalog: TableCatalog, registered: RegisteredCatalog) -> None:
+        """Serve the capture whose tables are in both."""
         self._state = state
         self._table_catalog = table_catalog
         self._registered = registered
-        self._partitions = partitions
 
     def take_over(self) -> None:
         """See Replay."""
@@ -167,7 +164,7 @@ class RelationReplay:
 
     def _announce(self, changed: TablesChanged, schema: TableSchema, kind: SchemaChangeKind) -> SchemaChange:
         registered = self._table_catalog.register(schema, str(changed.begin))
-        schema_change = self._table_catalog.event_of(schema, registered, self._partitions, changed.order)
+        schema_change = self._table_catalog.event_of(schema, registered, changed.order)
         return _told(changed, schema_change, kind)
 
 
