@@ -148,6 +148,7 @@ class PostgresCapture:
 
     def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""
+        del spec
         registered = _catalog(table_catalog)
         registered.follow(table_catalog.announced_schema, table_catalog.with_number)
         return RelationReplay(state, table_catalog, registered)
