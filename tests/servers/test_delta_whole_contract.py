@@ -16,6 +16,9 @@ from tests.servers.test_sink_barriers import (
 from tests.servers.test_sink_columns import (
     test_a_changed_row_whose_snapshot_is_yet_to_come_waits_for_it_and_an_old_one_does_not,
     test_a_column_that_gets_another_name_is_treated_as_before,
+    test_a_column_that_got_another_name_is_hidden_in_a_table_that_begins_anew,
+    test_a_column_that_got_another_name_is_hidden_in_shadows_and_in_the_table_that_they_become,
+    test_a_column_that_got_another_name_is_hidden_in_what_takes_the_name_of_its_table,
     test_a_hashed_key_keeps_its_rows_apart_and_finds_them_again,
     test_a_key_is_neither_dropped_nor_masked_and_nothing_is_loaded,
     test_a_mask_may_become_another_mask,
