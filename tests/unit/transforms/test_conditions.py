@@ -9,7 +9,7 @@ from decimal import Decimal
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.core.arrow_types import arrow_schema
@@ -163,6 +163,35 @@ def test_instants_are_in_utc_and_spans_of_time_may_be_negative_or_longer_than_a_
 def test_a_backslash_takes_the_meaning_of_a_pattern_s_characters_away() -> None:
     assert matching(r"t LIKE '50\%'", t=TextType(9, "utf8mb4")) == [1]
     assert matching("t LIKE '50%'", t=TextType(9, "utf8mb4")) == [1, 2]
+
+
+def is_like(text: str, pattern: str) -> bool:
+    """LIKE, as one reads it: character by character."""
+    if not pattern:
+        return not text
+    first, rest = pattern[0], pattern[1:]
+    if first == "%":
+        return any(is_like(text[at:], rest) for at in range(len(text) + 1))
+    if first == "\\":
+        first, rest = rest[0], rest[1:]
+    elif first == "_":
+        return bool(text) and is_like(text[1:], rest)
+    return text.startswith(first) and is_like(text[1:], rest)
+
+
+LIKE_TEXTS = st.text("aé%_\\\n.", max_size=5)
+LIKE_PARTS = st.sampled_from(["a", "é", "%", "_", "\\%", "\\_", "\\\\", "\\a", "\n", ".", "\\.", "|", "$", "\0"])
+
+
+@given(st.lists(LIKE_TEXTS, max_size=6), st.lists(LIKE_PARTS, max_size=6).map("".join))
+@example(["C:\\temp\\a"], "%\\\\temp%")
+@example(["a\n", "a"], "a")
+def test_a_pattern_means_what_it_says_character_by_character(texts: list[str], pattern: str) -> None:
+    rows: list[dict[str, object]] = [{"id": number, "t": text} for number, text in enumerate(texts)]
+
+    found = Filter(f"t LIKE {quoted(pattern)}").matches(SCHEMA, table_of(rows))
+
+    assert found.tolist() == [is_like(text, pattern) for text in texts]
 
 
 def test_names_are_of_any_case_and_odd_ones_in_quotes() -> None:
