@@ -18,6 +18,7 @@ from penstock.core.tables import (
     DateTimeType,
     DecimalType,
     IntegerType,
+    PrintedType,
     TableId,
     TableSchema,
     TextType,
@@ -43,6 +44,7 @@ TYPES: dict[str, ColumnType] = {
     "span": TimeType(6),
     "v": VectorType(2),
     "odd `name`.x": TextType(20, "utf8mb4"),
+    "amount": PrintedType("postgres"),
 }
 SCHEMA = TableSchema(
     TableId("shop", "orders"),
@@ -52,7 +54,7 @@ SCHEMA = TableSchema(
 NOON = dt.datetime(2024, 1, 31, 12, 30)  # noqa: DTZ001 - DATETIME has no zone
 FULL: dict[str, object] = {
     "id": 1, "u": 2**64 - 1, "total": Decimal("12.34"), "wide": Decimal(1), "t": "Ann", "at": NOON,
-    "ts": NOON.replace(tzinfo=dt.UTC), "span": dt.timedelta(hours=-30), "v": [1.0, 2.0], "odd `name`.x": "odd",
+    "ts": NOON.replace(tzinfo=dt.UTC), "span": dt.timedelta(hours=-30), "v": [1.0, 2.0], "odd `name`.x": "odd", "amount": "1000.50",
 }  # fmt: skip
 ROWS: list[dict[str, object]] = [FULL, {"id": 2}, {**FULL, "id": 3, "t": "bob"}]
 
@@ -85,6 +87,7 @@ def evaluated(spark: SparkSession, sql: str, type_: str, rows: list[dict[str, ob
         ("t = 'Ann'", "boolean", 1),
         ("v[0] + 1", "double", 2.0),
         ("encode(t, 'utf-8')", "bytes", b"Ann"),
+        ("CAST(amount AS DECIMAL(38,10))", "decimal(38,10)", Decimal("1000.5")),
         ("id", "bigint", 1),
     ],
 )

@@ -24,6 +24,7 @@ from penstock.core.tables import (
     EnumType,
     FloatType,
     IntegerType,
+    PrintedType,
     TableId,
     TableSchema,
     TextType,
@@ -267,6 +268,25 @@ def test_a_condition_that_does_not_fit_the_table_stops_it(condition: str, said: 
         Filter(condition).derive(schema)
 
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "condition", ["amount > '99'", "'99' >= amount", "amount > 99", "amount = 1.5", "amount IN (1, 2)", "t < amount"]
+)
+def test_the_text_of_a_number_has_no_order_of_its_own_and_the_error_says_how_to_get_it(condition: str) -> None:
+    amount = Column("amount", PrintedType("postgres"), nullable=True, declaration="numeric")
+    schema = TableSchema(SCHEMA.table, (SCHEMA.column("id"), SCHEMA.column("t"), amount), ("id",))
+    number = Column("amount_number", DecimalType(38, 10), nullable=True)
+    computed = TableSchema(SCHEMA.table, (*schema.columns, number), ("id",))
+    rows = [{"id": at, "amount": text, "amount_number": Decimal(text)} for at, text in enumerate(["9", "100", "1.50"])]
+    table = pa.Table.from_pylist(rows, arrow_schema(computed))
+
+    with pytest.raises(TableStoppedError, match="values of numeric come as the texts that the source prints") as caught:
+        Filter(condition).derive(schema)
+
+    assert 'amount_number, sql: "CAST(amount AS DECIMAL(38,10))"' in caught.value.hint
+    assert Filter("amount_number > 99").matches(computed, table).tolist() == [False, True, False]
+    assert Filter("amount IN ('9', '1.5')").matches(computed, table).tolist() == [True, False, False]
 
 
 def test_filters_pickle() -> None:
