@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
-    from penstock.links.warehouse.treatments import Treated
     from penstock.core.warehouse.load_plan import Step
     from penstock.core.warehouse.migration import Check
     from penstock.core.warehouse.target_table import TargetTable
     from penstock.links.warehouse.table_steps import Crossing
+    from penstock.links.warehouse.treatments import Treated
     from penstock.ports.lake import Lake
     from penstock.ports.objects import ObjectStore
 
