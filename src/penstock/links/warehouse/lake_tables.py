@@ -55,7 +55,13 @@ class LakeTables:
         """Return how far the table is, by its own log; None for one that is not here. Claims nothing."""
         if self._lake.exists(table):
             number = self._lake.number(table)
-            return None if number is None else self._lake_state.read(table, number)
+            try:
+                return None if number is None else self._lake_state.read(table, number)
+            except TableStoppedError:
+                if self._lake.number(table) == number:
+                    raise
+            # It was committed in between, which deletes what was said of the commit before.
+            return self.look(table)
         left = self._lake_state.life(table)
         return left if isinstance(left, TableProgress) else None
 
