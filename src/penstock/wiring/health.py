@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 STUCK_SECONDS = 120.0
 """Longer than a link waits before it tries again."""
 
+_UNSEEN_SECONDS = 1200.0
+"""Longer than a piece of an initial snapshot may take until it is committed, of which nothing is seen before."""
+
 _HOUR_SECONDS = 3600
 _NEW_PIPELINE = "new pipeline"
 
@@ -160,7 +163,7 @@ def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem
         elif status.holder == "" and link.behind_since_ms:
             text = f"not running; {_ahead(link)}"
             yield Problem("warning", link.link, text, f"type: {run_command}")
-        elif (stuck := status.stuck_seconds(link)) is not None and stuck > STUCK_SECONDS:
+        elif (stuck := status.stuck_seconds(link)) and stuck > _patience_seconds(link):
             text = f"has not moved for {_duration(stuck)}; {_ahead(link)}"
             yield Problem("warning", link.link, text, "see the log; a large transaction or a slow target takes long")
 
@@ -345,7 +348,13 @@ def _may_run(status: PipelineStatus) -> bool:
     return status.holder != ""
 
 
+def _patience_seconds(link: LinkProgress) -> float:
+    return _UNSEEN_SECONDS if link.is_under_way else STUCK_SECONDS
+
+
 def _ahead(link: LinkProgress) -> str:
+    if link.is_under_way:
+        return f"it stands at: {link.position}" if link.position else "it has carried nothing so far"
     if link.lag_bytes is not None:
         return f"{link.lag_bytes:,} bytes behind"
     return f"{link.lag_messages:,} messages behind" if link.lag_messages is not None else "changes are waiting"

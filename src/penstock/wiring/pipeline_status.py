@@ -153,12 +153,15 @@ class PipelineStatus:
 
         The time that nobody ran it does not count, neither before this run nor after the last one.
         """
-        if not link.behind_since_ms:
-            return link.behind_since_ms
+        behind_since_ms = link.behind_since_ms
+        if behind_since_ms is None and link.is_under_way and self.holder != "":
+            behind_since_ms = link.running_since_ms
+        if not behind_since_ms:
+            return behind_since_ms
         if link.state == STARTING:
             return 0.0
         until_ms = link.updated_at_ms if self.holder == "" else self.now_ms
-        since_ms = max(link.behind_since_ms, link.moved_at_ms, link.running_since_ms)
+        since_ms = max(behind_since_ms, link.moved_at_ms, link.running_since_ms)
         return max(0.0, (until_ms - since_ms) / 1000)
 
     def with_answers(self, sources: Sequence[SourceStatus], zones: Sequence[ZoneStatus]) -> PipelineStatus:
