@@ -29,6 +29,9 @@ STUCK_SECONDS = 120.0
 _UNSEEN_SECONDS = 1200.0
 """Longer than a piece of an initial snapshot may take until it is committed, of which nothing is seen before."""
 
+_START_SECONDS = 300.0
+"""Longer than a run waits for its servers before it gives up."""
+
 _HOUR_SECONDS = 3600
 _NEW_PIPELINE = "new pipeline"
 
@@ -119,6 +122,10 @@ def _holder_problems(status: PipelineStatus, run_command: str) -> Iterator[Probl
     if status.holder == "":
         text = f"it was killed, or its machine went down: its last sign of life is {_duration(silent)} old"
         yield Problem("error", "pipeline", text, f"nothing is lost; type: {run_command}")
+    elif silent > SILENT_SECONDS and status.is_starting:
+        text = f"it was started {_duration(silent)} ago, and none of its links runs so far"
+        hint = "see its log: it may wait for a server; if it says nothing new, kill it and start it again"
+        yield Problem("error" if silent > _START_SECONDS else "warning", "pipeline", text, f"{hint}: {run_command}")
     elif silent > SILENT_SECONDS:
         text = f"its last sign of life is {_duration(silent)} old, although somebody holds its lock"
         hint = "its process hangs, or does not reach Kafka or the state database: see its log; kill it and start it"
