@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Dialog
+    from playwright.sync_api import Browser, Dialog, Route
 
 
 # In the page: cells of tables that are many times higher than wide, for their words are broken letter by letter.
@@ -81,6 +81,39 @@ def test_a_server_that_dies_is_seen_without_a_reload_and_gone_when_it_is_back(
         expect(page.get_by_text("restarted 1 ")).to_be_visible()
         expect(table).to_be_focused()
         expect(page.locator("#connection")).to_be_hidden()
+
+
+@pytest.mark.nightly
+def test_a_page_that_was_refused_comes_back_by_itself(browser: Browser, live: tuple[Shop, str]) -> None:
+    shop, url = live
+    answers: list[int] = []
+
+    def refuse_twice(route: Route) -> None:
+        answers.append(503)
+        if len(answers) <= 2:
+            route.fulfill(status=503, body="<h1>not now</h1>")
+        else:
+            route.continue_()
+
+    with visitor(browser) as page:
+        # It comes again after 5 s, and not after up to 30.
+        page.add_init_script("Math.random = () => 0")
+        page.route("**/events/", refuse_twice)
+        page.goto(url)
+        expect(page.locator("#connection")).to_be_visible()
+        shop.servers("starting", "running", 1)
+
+        expect(page.locator(".trouble", has_text="it died, and is being started again")).to_be_visible(timeout=30_000)
+        expect(page.locator("#connection")).to_be_hidden()
+
+
+def test_an_answer_that_nobody_can_read_is_not_told_as_nothing_done(browser: Browser, live: tuple[Shop, str]) -> None:
+    with visitor(browser) as page:
+        page.route("**/tables", lambda route: route.fulfill(status=503, body="<h1>not now</h1>"))
+        page.goto(live[1])
+        page.get_by_role("button", name="Pause shop.orders at shopdb-to-warehouse").click()
+
+        expect(page.locator("#told")).to_contain_text("No answer came: look whether it was done")
 
 
 def test_the_keyboard_comes_to_the_content_and_to_wide_tables(browser: Browser, live: tuple[Shop, str]) -> None:
