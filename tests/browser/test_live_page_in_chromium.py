@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 from tests.browser.visits import CONTRAST_MIN, LOOKS, LOW_CONTRAST, Scheme, require_structure, visitor
-from tests.unit.web.shop import CONFIG, RULES, SPOLT, Shop, now_ms, served
+from tests.unit.web.shop import CONFIG, JOIN, RULES, SPOLT, Shop, now_ms, served
 
 from penstock.ports.table_actions import Action, Stage, TableRequest
 from penstock.wiring.open import open_pipeline_state, open_table_actions
@@ -32,7 +32,8 @@ BROKEN_WORDS = """
 def live(tmp_path: Path) -> Iterator[tuple[Shop, str]]:
     """A pipeline that runs with something of everything that a page may show, and the URL of its page."""
     file = tmp_path / "shop.yaml"
-    file.write_text(CONFIG + RULES + SPOLT)
+    (tmp_path / "reviews.yaml").write_text(JOIN)
+    file.write_text(f"{CONFIG}joins: [reviews.yaml]\n{RULES}{SPOLT}")
     shop = Shop(file)
     with shop.held():
         shop.run()
@@ -42,6 +43,8 @@ def live(tmp_path: Path) -> Iterator[tuple[Shop, str]]:
             state.stop_table("shopdb", "shop.places", "geometry is not carried", "leave it out", now_ms() - 90_000)
             state.save_table_lags("shopdb-to-warehouse", {"shop.orders": now_ms() - 75_000})
         shop.link("big_orders", dead_letters=3)
+        stands = "12345 messages of 16 partitions; made again from 4711 of 12345; it stands still: no such topic"
+        shop.link("business_review_join", position=stands)
         shop.link("objects", failures=1, failed_at_ms=now_ms() - 50_000, failure="a worker died")
         with served(shop) as client:
             yield shop, str(client.base_url)
