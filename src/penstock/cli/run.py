@@ -78,6 +78,7 @@ def _run(file: Path, environment: dict[str, str], *, once: bool, only: str | Non
     from penstock.spark.loss import telling_loss  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
+    from penstock.wiring.run_start import tell_start  # noqa: PLC0415
     from penstock.wiring.waiting import wait_for_servers, wait_for_sources  # noqa: PLC0415
 
     spec, page = _prepare(file, once=once)
@@ -86,6 +87,7 @@ def _run(file: Path, environment: dict[str, str], *, once: bool, only: str | Non
         prepare = telling_loss()(partial(spark.prepare, spec)) if standby else None
         leadership = stack.enter_context(leading(spec.pipeline, open_lock(spec), say_note, prepare))
         spark.begin(spec)
+        tell_start(spec)
         watch = _watch_servers(spec, stack)
         if page is not None:
             stack.enter_context(page)
