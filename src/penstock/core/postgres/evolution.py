@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import READ_AGAIN
+from penstock.core.postgres.partitions import without_old_rows
 from penstock.core.refusals import Refusal
 from penstock.core.tables import (
     BytesType,
@@ -25,8 +26,12 @@ from penstock.core.tables import (
 )
 
 if TYPE_CHECKING:
-    from penstock.core.tables import Column
+    from collections.abc import Collection, Sequence
 
+    from penstock.core.postgres.partitions import Partition
+    from penstock.core.tables import Column, TableId
+
+_SHOWN_MAX: Final = 10
 
 CAME_BACK: Final = (
     "it was taken out of the publication and came back, or got another row filter or column list there, and what "
@@ -53,6 +58,24 @@ def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
     old = {column.name: column for column in renamed.columns}
     found = (_column_refusal(old.get(column.name), column) for column in after.columns)
     return next((each for each in found if each is not None), None)
+
+
+def partitions_refusal(
+    table: TableId, key: Sequence[str], *, is_whole: bool, partitions: Collection[Partition]
+) -> Refusal | None:
+    """Return why changed rows of a table are not known from what its partitions log, None if they are.
+
+    See partitions.without_old_rows.
+    """
+    lacking = without_old_rows(key, is_whole=is_whole, partitions=partitions)
+    if not lacking:
+        return None
+    names = [each.name for each in lacking]
+    wanted = f"its key ({', '.join(key)})" if key else "whole rows, and the table has no key"
+    shown = ", ".join(names[:_SHOWN_MAX]) + (", ..." if len(names) > _SHOWN_MAX else "")
+    reason = f"with their replica identity partitions of it do not log {wanted}: {shown}"
+    alter = "; ".join(f"ALTER TABLE {each} REPLICA IDENTITY FULL" for each in (table, *names[:_SHOWN_MAX]))
+    return Refusal("", reason, f"{alter}; then {READ_AGAIN}")
 
 
 def came_back(before: TableSchema, after: TableSchema) -> bool:
