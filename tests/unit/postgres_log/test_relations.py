@@ -59,6 +59,7 @@ def test_a_table_is_the_same_when_it_is_read_back_from_its_registered_schema() -
         partitions=2**50,
         publication_altered_by=2**32 - 1,
         partition_files=2**51,
+        generated_to=9,
     )
 
     assert read_back(value_schema(known)) == known
@@ -201,6 +202,41 @@ def test_an_added_column_that_the_source_computed_stops_the_table() -> None:
 
     assert found is not None
     assert found.column == "c"
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_column_that_was_generated_and_is_none_now_stops_the_table(number: int) -> None:
+    """ALTER TABLE t ALTER total DROP EXPRESSION: it comes into the log, and existing rows have values."""
+    plain = CatalogColumn(5 - number, "a")
+    generated = replace(_catalog((1, "id"), plain), generated=(CatalogColumn(number, "total", is_computed=True),))
+    known = read_back(value_schema(table_schema(_table("id", "a"), generated, _TYPES)))
+    names = ("id", "total", "a") if number == 2 else ("id", "a", "total")
+    dropped = _catalog((1, "id"), *sorted([(number, "total"), (plain.number, "a")]))
+
+    found = refusal(known, table_schema(_table(*names), dropped, _TYPES, known))
+
+    assert found is not None
+    assert found.column == "total"
+
+
+def test_a_column_that_is_added_behind_a_generated_one_has_its_default() -> None:
+    generated = (CatalogColumn(3, "total", is_computed=True),)
+    known = table_schema(_table("id", "a"), replace(_catalog((1, "id"), (2, "a")), generated=generated), _TYPES)
+    added = replace(_catalog((1, "id"), (2, "a"), CatalogColumn(4, "c", default="5")), generated=generated)
+
+    after = table_schema(_table("id", "a", "c"), added, _TYPES, known)
+
+    assert (after.column("c").default, refusal(known, after)) == ("5", None)
+
+
+def test_a_generated_column_of_a_publication_stops_the_table() -> None:
+    known = table_schema(_table("id", "a"), _catalog((1, "id"), (2, "a")), _TYPES)
+    generated = replace(_catalog((1, "id"), (2, "a")), generated=(CatalogColumn(3, "g", is_computed=True),))
+
+    found = refusal(known, table_schema(_table("id", "a", "g"), generated, _TYPES, known))
+
+    assert found is not None
+    assert found.column == "g"
 
 
 def _retyped(oid: int, modifier: int) -> Relation:

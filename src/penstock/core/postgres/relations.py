@@ -44,6 +44,7 @@ def table_schema(
     listed = _catalog_columns(relation, catalog, known)
     before = {column.name: column for column in known.columns} if known else {}
     numbered = {column.number: column for column in known.columns if column.number} if known else {}
+    last = max((known.generated_to, *numbered)) if known else 0
     columns = []
     for each, found in zip(relation.columns, listed, strict=True):
         was = numbered.get(found.number) if found else before.get(each.name)
@@ -52,6 +53,8 @@ def table_schema(
         default, is_unknown = was.default if was else None, False
         if was is None and known is not None:
             default, is_unknown = _default_of_added(found, value_reader(found_type, carried, types), carried)
+            # One that was there before, as its number tells, had values: the source generated it.
+            is_unknown |= found is not None and 0 < found.number <= last
         columns.append(
             Column(
                 name=each.name,
@@ -79,7 +82,11 @@ def table_schema(
 
 def _as_it_is(schema: TableSchema, catalog: CatalogTable) -> TableSchema:
     """Return `schema` with the catalog's numbers of what is not in the log."""
-    schema = replace(schema, publication_altered_by=catalog.publication_altered_by)
+    schema = replace(
+        schema,
+        publication_altered_by=catalog.publication_altered_by,
+        generated_to=max((column.number for column in catalog.generated), default=0),
+    )
     if catalog.partitions is None:
         return schema
     partitions, files = partitions_number(catalog.partitions), files_number(catalog.partitions)
@@ -97,6 +104,7 @@ def as_it_began(schema: TableSchema, before: TableSchema) -> TableSchema:
         partitions=before.partitions or schema.partitions,
         partition_files=before.partition_files or schema.partition_files,
         publication_altered_by=before.publication_altered_by or schema.publication_altered_by,
+        generated_to=max(before.generated_to, schema.generated_to),
     )
 
 
@@ -183,7 +191,9 @@ def _kept(column: Column, catalog: CatalogTable, before: Sequence[Column]) -> Ca
 def _added(names: Sequence[str], catalog: CatalogTable, before: Sequence[Column]) -> list[CatalogColumn | None]:
     """Return the catalog's columns for new ones; for those that are gone again, of which nobody asks, ones by name."""
     last = max((column.number for column in before), default=0)
-    newer = {column.name: column for column in catalog.columns if column.number > last}
+    # In a publication with generated columns, they are what the catalog calls so.
+    generated = [column for column in catalog.generated if column.name in names]
+    newer = {column.name: column for column in (*catalog.columns, *generated) if column.number > last}
     lacking = [name for name in names if name not in newer]
     renamed = [column for name, column in newer.items() if name not in names]
     if not lacking or not renamed:

@@ -42,9 +42,10 @@ SELECT a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod,
             WHEN NOT a.attnotnull THEN false WHEN c.relkind = 'p' THEN
               EXISTS (SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class leaf ON leaf.oid = p.relid
                        WHERE p.isleaf AND leaf.relfilenode <> leaf.oid)
-            ELSE c.relfilenode <> c.oid END
+            ELSE c.relfilenode <> c.oid END,
+       a.attgenerated <> ''
   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
- WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+ WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum
 """
 # One that is checked behind a statement, or a transaction, is no replica identity, and lets two rows have one key
@@ -93,6 +94,7 @@ class _ColumnRow(NamedTuple):
     comment: str
     missing: str | None
     is_computed: bool
+    is_generated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +188,15 @@ def _table(
     row: _Described, columns: Sequence[_ColumnRow], key: tuple[str, ...], identity_key: tuple[str, ...]
 ) -> SourceTable:
     oid, schema, name, identity, comment, kind = row
+    generated = tuple(_column(column) for column in columns if column.is_generated)
+    columns = [column for column in columns if not column.is_generated]
     names = tuple(column.name for column in columns)
     known = {"d": key, "i": identity_key, "f": names}.get(identity, ())
     described = tuple(map(_column, columns))
     listed = tuple(RelationColumn(c.name, c.type_oid, c.modifier, c.name in known) for c in columns)
     relation = Relation(oid, schema, name, IDENTITIES[identity], listed)
     return SourceTable(
-        CatalogTable(oid, schema, name, described, key, comment),
+        CatalogTable(oid, schema, name, described, key, comment, generated=generated),
         relation,
         bool(known) or identity == "f",
         kind == _PARTITIONED,
@@ -200,4 +204,5 @@ def _table(
 
 
 def _column(column: _ColumnRow) -> CatalogColumn:
-    return CatalogColumn(column.number, column.name, column.comment, column.missing, column.is_computed)
+    is_computed = column.is_computed or column.is_generated
+    return CatalogColumn(column.number, column.name, column.comment, column.missing, is_computed)
