@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _INT8, _VARCHAR, _BPCHAR, _JSON, _JSONB, _INT4S, _TEXTS = 20, 1043, 1042, 114, 3802, 1007, 1009
 _BOOLS, _DATE, _INSTANT = 16999, 1082, 1184
+_INTERVAL, _TIMETZ, _NUMERICS, _INSTANTS, _BPCHARS, _VARCHARS, _GEOMETRY = 1186, 1266, 1231, 1185, 1014, 1015, 17001
 _TYPES = {
     encoding.INT4: TypeInfo("int4"),
     _INT8: TypeInfo("int8"),
@@ -35,6 +36,13 @@ _TYPES = {
     _BOOLS: TypeInfo("truth", kind="d", below=16),
     _DATE: TypeInfo("date"),
     _INSTANT: TypeInfo("timestamptz"),
+    _INTERVAL: TypeInfo("interval"),
+    _TIMETZ: TypeInfo("timetz"),
+    _NUMERICS: TypeInfo("_numeric", element=encoding.NUMERIC),
+    _INSTANTS: TypeInfo("_timestamptz", element=_INSTANT),
+    _BPCHARS: TypeInfo("_bpchar", element=_BPCHAR),
+    _VARCHARS: TypeInfo("_varchar", element=_VARCHAR),
+    _GEOMETRY: TypeInfo("geometry"),
 }
 
 
@@ -60,6 +68,7 @@ def test_a_table_is_the_same_when_it_is_read_back_from_its_registered_schema() -
         publication_altered_by=2**32 - 1,
         partition_files=2**51,
         generated_to=9,
+        modifiers=("2:-1", "3:4"),
     )
 
     assert read_back(value_schema(known)) == known
@@ -273,6 +282,41 @@ def test_another_type_is_carried_only_if_it_holds_every_value(
     found = refusal(known, table_schema(_retyped(*after), None, _TYPES, known))
 
     assert (found is None) is carried
+
+
+@pytest.mark.parametrize(
+    ("oid", "before", "after", "carried"),
+    [
+        (_INTERVAL, -1, 0x7FFF0000, False),
+        (_INTERVAL, 0x7FFF0000, -1, True),
+        (_TIMETZ, 6, 0, False),
+        (_NUMERICS, (10 << 16 | 4) + 4, (10 << 16 | 2) + 4, False),
+        (_NUMERICS, (10 << 16 | 4) + 4, -1, True),
+        (_INSTANTS, -1, 0, False),
+        (_BPCHARS, 7, 13, False),
+        (_VARCHARS, 14, 24, True),
+        (_VARCHARS, 24, 14, False),
+        (_VARCHARS, -1, 14, False),
+        (_GEOMETRY, 1107460, 3857 << 8 | 4, False),
+        (_GEOMETRY, 1107460, 1107460, True),
+        (_INT4S, -1, -1, True),
+    ],
+)
+def test_another_modifier_of_a_type_that_does_not_say_it_stops_the_table(
+    oid: int,
+    before: int,
+    after: int,
+    carried: bool,  # noqa: FBT001 - a case
+) -> None:
+    catalog = _catalog((1, "id"), (2, "a"))
+    known = read_back(value_schema(table_schema(_retyped(oid, before), catalog, _TYPES)))
+
+    now = table_schema(_retyped(oid, after), catalog, _TYPES, known)
+
+    assert (now == known) == (before == after)
+    assert (refusal(known, now) is None) is carried
+    # An earlier release has not kept it.
+    assert refusal(replace(known, modifiers=()), now) is None
 
 
 def test_another_key_stops_the_table() -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import Column, TableId
 
 _SHOWN_MAX: Final = 10
+_NO_MODIFIER: Final = -1
 
 CAME_BACK: Final = (
     "it was taken out of the publication and came back, or got another row filter or column list there, and what "
@@ -57,7 +58,7 @@ def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
         return Refusal("", reason, READ_AGAIN)
     old = {column.name: column for column in renamed.columns}
     found = (_column_refusal(old.get(column.name), column) for column in after.columns)
-    return next((each for each in found if each is not None), None)
+    return next((each for each in found if each is not None), None) or _modifier_refusal(before, after)
 
 
 def partitions_refusal(
@@ -99,6 +100,21 @@ def _column_refusal(before: Column | None, after: Column) -> Refusal | None:
         f"its type changed from {before.declaration} to {after.declaration}, which rewrites rows outside of the log"
     )
     return Refusal(after.name, reason, READ_AGAIN)
+
+
+def _modifier_refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
+    """Refuse another length, precision or SRID of a type whose declaration does not say it; none at all takes all."""
+    old, new = (dict(each.split(":") for each in table.modifiers) for table in (before, after))
+    for column in after.columns:
+        was, now = (int(each.get(str(column.number), _NO_MODIFIER)) for each in (old, new))
+        is_longer = column.declaration == "varchar[]" and now >= was >= 0
+        if str(column.number) in old and now not in {was, _NO_MODIFIER} and not is_longer:
+            reason = (
+                f"its type {column.declaration} got another length, precision or SRID (type modifier {now} in place of "
+                f"{was}), which rewrites rows outside of the log"
+            )
+            return Refusal(column.name, reason, READ_AGAIN)
+    return None
 
 
 def _is_reprinted(column: Column) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.postgres.bad_values import BadValueError
 from penstock.core.postgres.catalog import CatalogColumn
 from penstock.core.postgres.partitions import files_number, partitions_number
-from penstock.core.postgres.types import column_type, declaration, find_type
+from penstock.core.postgres.types import column_type, declaration, find_type, unsaid_modifier
 from penstock.core.postgres.values import value_reader
 from penstock.core.tables import BytesType, Column, IntegerType, PrintedType, TableId, TableSchema, TimestampType
 
@@ -75,9 +75,19 @@ def table_schema(
         partial_rows=bool(key),
         number=relation.oid,
         published=_published(catalog, known),
+        modifiers=_modifiers(relation, columns, types),
     )
     schema = schema if catalog is None else _as_it_is(schema, catalog)
     return schema if known is None else as_it_began(schema, known)
+
+
+def _modifiers(relation: Relation, columns: Sequence[Column], types: Mapping[int, TypeInfo]) -> tuple[str, ...]:
+    """Return the modifiers that declarations leave out: see TableSchema."""
+    found = (
+        (column.number, unsaid_modifier(find_type(each.type_oid, each.modifier, types)))
+        for each, column in zip(relation.columns, columns, strict=True)
+    )
+    return tuple(f"{number}:{modifier}" for number, modifier in found if number and modifier is not None)
 
 
 def _as_it_is(schema: TableSchema, catalog: CatalogTable) -> TableSchema:

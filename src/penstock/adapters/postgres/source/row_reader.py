@@ -52,7 +52,14 @@ if TYPE_CHECKING:
 _CHUNK_BYTES: Final = 8 << 20
 _KEYS_AT_ONCE: Final = 500
 _QUERY_SECONDS: Final = 600
-_BESIDE_COLUMNS: Final = ("published", "partitions", "publication_altered_by", "partition_files", "generated_to")
+_BESIDE_COLUMNS: Final = (
+    "published",
+    "partitions",
+    "publication_altered_by",
+    "partition_files",
+    "generated_to",
+    "modifiers",
+)
 """What an earlier release did not ask the catalog for, and is no news of the table's columns."""
 _SESSION: Final = f"SET statement_timeout = '{_QUERY_SECONDS}s'"
 
