@@ -92,7 +92,7 @@ def open_initial_snapshot(
         log = opened.enter_context(closing(connect_to_log(server)))
         reader = opened.enter_context(closing(connect(server)))
         with explained(server):
-            timeline = read_timeline(log)
+            timeline, timeline_from = read_timeline(log)
         lsn, snapshot = create_slot(server, log, slot, failover=failover)
         with explained(server):
             reader.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -102,6 +102,7 @@ def open_initial_snapshot(
                 lsn,
                 tables_from=read_next_oid(reader),
                 server_timeline=timeline,
+                timeline_from=timeline_from,
                 partitions=publication.partitions,
             )
             found = read_tables(reader, publication.partitions)

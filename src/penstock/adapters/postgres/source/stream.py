@@ -10,7 +10,6 @@ import select
 import struct
 import time
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import psycopg
@@ -158,7 +157,7 @@ def open_stream(server: PostgresServer, slot: str, publications: Sequence[str], 
     """
     connection = connect_to_log(server)
     try:
-        timeline = require_same_log(server, connection, position)
+        start = require_same_log(server, connection, position)
         names = ",".join(f'"{name}"' for name in publications)
         command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names {})").format(
             sql.Identifier(slot), sql.SQL(f"{position}"), sql.Literal(names)
@@ -174,4 +173,4 @@ def open_stream(server: PostgresServer, slot: str, publications: Sequence[str], 
     except BaseException:
         connection.close()
         raise
-    return WalStream(server, connection, replace(position, server_timeline=timeline))
+    return WalStream(server, connection, start)

@@ -157,7 +157,8 @@ class PostgresReading:
             self._reached = self._reached.passing_by(announced.number)
         begin = self._inside(item.transaction, item.number - STEPS_PER_ROW + 1)
         if begin.order < self._reached.order:
-            begin = replace(self._reached, server_timeline=begin.server_timeline)
+            timeline = begin.server_timeline, begin.timeline_from
+            begin = replace(self._reached, server_timeline=timeline[0], timeline_from=timeline[1])
         # Never behind what it stands ahead of: a stopped table is described anew by each start within its transaction.
         rows_from = max(begin.rows_from, min(begin.rows_from + 1, item.ahead_of))
         step = self._statement((item.relation,), after, begin, replace(begin, rows_from=rows_from), item.transaction)
@@ -184,8 +185,14 @@ class PostgresReading:
 
     def _inside(self, transaction: Transaction, number: int) -> WalPosition:
         # A place in a timeline that ended before it could never be gone on from.
-        timeline = transaction.server_timeline or self._reached.server_timeline
-        return replace(self._reached, lsn=transaction.lsn, rows_from=number, server_timeline=timeline)
+        known = transaction if transaction.server_timeline else self._reached
+        return replace(
+            self._reached,
+            lsn=transaction.lsn,
+            rows_from=number,
+            server_timeline=known.server_timeline,
+            timeline_from=known.timeline_from,
+        )
 
     def _stamped(self, position: WalPosition) -> WalPosition:
         """What nobody can tell who only reads the log."""
