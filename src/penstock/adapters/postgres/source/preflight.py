@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.postgres.source.catalog import read_tables, read_unreadable
-from penstock.adapters.postgres.source.connection import connect_to_log
+from penstock.adapters.postgres.source.connection import UNCHECKED, connect_to_log
 from penstock.adapters.postgres.source.publication import (
     describe_forbidden,
     describe_partitions,
@@ -86,6 +86,10 @@ def _server(connection: psycopg.Connection) -> Iterator[Finding]:
         yield Finding("error", "version", message, f"use PostgreSQL {_OLDEST // _PER_MAJOR} or later")
         return
     yield Finding("ok", "version", f"PostgreSQL {version // _PER_MAJOR}.{version % _PER_MAJOR}")
+    if connection.info.parameter_status("server_encoding") == UNCHECKED:
+        message = f"the database is {UNCHECKED}, which checks no text: a value that is no UTF-8 stops its table"
+        hint = "correct such values, or move the tables to a database of encoding UTF8"
+        yield Finding("warning", "encoding", message, hint)
     row = connection.execute(
         "SELECT current_setting('wal_level'), pg_is_in_recovery(), current_setting('max_wal_senders')::int,"
         " (SELECT count(*) FROM pg_stat_replication)"

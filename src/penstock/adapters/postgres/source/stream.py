@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from psycopg import sql
 
-from penstock.adapters.postgres.source.connection import connect_to_log, explain, explained, run_command
+from penstock.adapters.postgres.source.connection import (
+    NO_TEXT,
+    connect_to_log,
+    explain,
+    explained,
+    raised,
+    run_command,
+)
 from penstock.adapters.postgres.source.timeline import require_same_log
 from penstock.core.errors import NEW_SLOT, CorruptLogError, LogPurgedError, UnavailableError, UnfitServerError
 from penstock.core.positions import wal_position
@@ -44,6 +51,10 @@ _NO_PUBLICATION: Final = re.compile('publication ".*" does not exist')
 _LOST_PUBLICATION: Final = (
     "it was dropped, and rows that changed before it was made again cannot be read any more, nor what follows them; "
     f"{NEW_SLOT}"
+)
+_NO_TEXT_HINT: Final = (
+    "a row has a text with a byte that is no character in the server's encoding, and the log cannot be read past it: "
+    f"correct such rows (UPDATE), or take their table out of the publication (ALTER PUBLICATION); then {NEW_SLOT}"
 )
 _GONE: Final = ("has been invalidated", "can no longer get changes", "has already been removed", "does not exist")
 
@@ -147,6 +158,9 @@ class WalStream:
         if _NO_PUBLICATION.search(cause):
             message = f"{self._server} cannot send the log: {cause}"
             return UnfitServerError(message, _LOST_PUBLICATION)
+        if result is not None and isinstance(raised(result), NO_TEXT):
+            message = f"{self._server} cannot send its log as UTF-8: {cause}"
+            return UnfitServerError(message, _NO_TEXT_HINT)
         return UnavailableError(f"{self._server} ended the log: {cause or 'without a word'}", "it is asked again")
 
 
