@@ -11,7 +11,7 @@ from tests.unit.postgres_log import pgoutput_encoding as encoding
 from penstock.core.avro.schemas import table_schema as read_back
 from penstock.core.avro.schemas import value_schema
 from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
-from penstock.core.postgres.evolution import column_renames, refusal
+from penstock.core.postgres.evolution import column_renames, is_read_as_told, refusal
 from penstock.core.postgres.messages import Relation, RelationColumn
 from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.types import TypeInfo
@@ -317,6 +317,31 @@ def test_another_modifier_of_a_type_that_does_not_say_it_stops_the_table(
     assert (refusal(known, now) is None) is carried
     # An earlier release has not kept it.
     assert refusal(replace(known, modifiers=()), now) is None
+
+
+def test_rows_are_read_though_a_comment_or_the_name_of_a_type_is_another_one() -> None:
+    told = replace(_known(), modifiers=("3:8",))
+    column = told.columns[2]
+
+    def with_last(**changed: object) -> TableSchema:
+        return replace(told, columns=(*told.columns[:2], replace(column, **changed)))  # type: ignore[arg-type]
+
+    alike = [
+        replace(told, comment="said", published=5, partition_files=9),
+        with_last(comment="said"),
+        with_last(declaration="address"),
+    ]
+    others = [
+        with_last(name="c"),
+        with_last(number=4),
+        with_last(type=_known().columns[0].type),
+        replace(told, key=("id", "a")),
+        replace(told, columns=told.columns[:2]),
+        replace(told, modifiers=("3:12",)),
+    ]
+    assert [each for each in alike if not is_read_as_told(told, each)] == []
+    assert [each for each in others if is_read_as_told(told, each)] == []
+    assert is_read_as_told(replace(told, modifiers=()), told)
 
 
 def test_another_key_stops_the_table() -> None:

@@ -84,6 +84,22 @@ def came_back(before: TableSchema, after: TableSchema) -> bool:
     return bool(before.published and after.published) and before.published != after.published
 
 
+def is_read_as_told(told: TableSchema, now: TableSchema) -> bool:
+    """Whether rows of the table `now` are rows of the one that was `told` of.
+
+    Comments and the names of types are no matter of rows, and the log does not describe a table again for them.
+    """
+    return (
+        (told.table, told.number, told.key) == (now.table, now.number, now.key)
+        and [_read(column) for column in told.columns] == [_read(column) for column in now.columns]
+        and told.modifiers in {(), now.modifiers}
+    )
+
+
+def _read(column: Column) -> tuple[int, str, ColumnType]:
+    return column.number, column.name, column.type
+
+
 def _column_refusal(before: Column | None, after: Column) -> Refusal | None:
     if before is None:
         if not after.default_is_expression:
