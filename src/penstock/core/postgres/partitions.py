@@ -35,8 +35,8 @@ class Partition:
     file: int = 0
     altered_by: int = 0
     name: str = ""
-    identity: tuple[str, ...] = ()
     is_logged_whole: bool = False
+    identity: tuple[str, ...] = ()
 
     @property
     def has_first_file(self) -> bool:

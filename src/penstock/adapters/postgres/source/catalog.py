@@ -63,13 +63,14 @@ SELECT i.indrelid::bigint, i.indisprimary, i.indisreplident,
 _PARTITIONS: Final = """
 SELECT c.oid::bigint, i.inhrelid::bigint, i.xmin::text::bigint, i.xmin = a.xmin,
        child.relfilenode::bigint, child.xmin::text::bigint, child.oid::regclass::text,
+       p.isleaf AND child.relreplident = 'f',
        CASE WHEN p.isleaf THEN
          ARRAY(SELECT b.attname::text FROM pg_index x CROSS JOIN unnest(x.indkey) WITH ORDINALITY k(attnum, place)
                 JOIN pg_attribute b ON b.attrelid = x.indrelid AND b.attnum = k.attnum
                WHERE x.indrelid = child.oid AND k.place <= x.indnkeyatts AND x.indisvalid AND x.indimmediate
                  AND CASE child.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident END
                ORDER BY k.place)
-       ELSE '{}' END, p.isleaf AND child.relreplident = 'f'
+       ELSE '{}' END
   FROM pg_class c CROSS JOIN LATERAL pg_partition_tree(c.oid) p JOIN pg_inherits i ON i.inhrelid = p.relid
   JOIN pg_attribute a ON a.attrelid = i.inhrelid AND a.attname = 'tableoid' JOIN pg_class child ON child.oid = p.relid
  WHERE c.oid = ANY(%s::oid[]) AND p.level > 0
@@ -179,8 +180,8 @@ def _read_partitions(connection: psycopg.Connection, oids: Sequence[int]) -> Map
     """Look up the partitions of partitioned tables, at every level."""
     found: dict[int, list[Partition]] = {oid: [] for oid in oids}
     if found:
-        for oid, *numbers, name, identity, is_whole in connection.execute(_PARTITIONS, (list(oids),)).fetchall():
-            found[oid].append(Partition(*numbers, name, tuple(identity), is_whole))
+        for oid, *partition, identity in connection.execute(_PARTITIONS, (list(oids),)).fetchall():
+            found[oid].append(replace(Partition(*partition), identity=tuple(identity)))
     return {oid: tuple(partitions) for oid, partitions in found.items()}
 
 
