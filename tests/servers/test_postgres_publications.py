@@ -6,19 +6,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from tests.servers.newer_postgres import newer_postgres
 from tests.servers.postgres_source_case import source_database
 
-from penstock.adapters.postgres.source.publication import (
-    Publication,
-    read_numbers,
-    read_published,
-    require_whole_publication,
-)
+from penstock.adapters.postgres.source.publication import read_numbers, read_published
 from penstock.core.errors import UnfitServerError, UsageError
 from penstock.core.snapshots import SnapshotOptions, Status
 from penstock.core.tables import TableId
-from penstock.dev.postgres import start_postgres
 from penstock.wiring.catalog_watch import CatalogWatch
 from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.postgres_server import postgres_source
@@ -27,7 +20,6 @@ from penstock.wiring.source_status import ask_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.servers.postgres_chain import PostgresChain
     from tests.servers.postgres_source_case import SourceDatabase
@@ -382,27 +374,3 @@ def test_a_transaction_that_was_read_in_part_is_read_on_by_the_same_publication_
     source, warehouse = chain.both(_ALL)
     assert warehouse == source
     assert chain.stopped() == {}
-
-
-@pytest.mark.nightly
-def test_a_publication_that_has_generated_columns_is_refused(tmp_path: Path, fresh_name: str) -> None:
-    """Only PostgreSQL 18 and later can have them in the log."""
-    refused: list[str] = []
-    with newer_postgres(), start_postgres(tmp_path / "server") as server, source_database(server, fresh_name) as source:
-        source.execute("CREATE TABLE t (id int PRIMARY KEY, a int, g int GENERATED ALWAYS AS (id) STORED)")
-        for what in (
-            "ALL TABLES",
-            "TABLE t (id, a)",
-            "ALL TABLES WITH (publish_generated_columns = stored)",
-            "TABLE t (id, g)",
-        ):
-            source.execute(f"CREATE PUBLICATION {source.name} FOR {what}")
-            try:
-                require_whole_publication(source.connection, Publication(source.name, "many"))
-            except UnfitServerError as error:
-                refused.append(error.message)
-            source.execute(f"DROP PUBLICATION {source.name}")
-
-    option, columns = refused
-    assert "has generated columns" in option
-    assert columns.endswith("are not carried: public.t")

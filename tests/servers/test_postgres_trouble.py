@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 _TABLE = "CREATE TABLE t (id int PRIMARY KEY, v text)"
 _NO_SNAPSHOTS = "    snapshot: never"
 _ALL = "SELECT * FROM public.t ORDER BY id"
-_SLOTS = (
-    "SELECT slot_name::text, plugin::text, confirmed_flush_lsn::text FROM pg_replication_slots"
-    " WHERE database = current_database()"
-)
 _STARTS = 5
 _WAL_SEGMENT = 16 << 20  # bytes
 
@@ -189,56 +185,6 @@ def test_a_slot_that_is_gone_stops_the_capture(make_postgres: Callable[..., Post
 
     with pytest.raises(LogPurgedError, match="no replication slot"):
         chain.carry()
-
-
-@pytest.mark.parametrize("plugin", ["pgoutput", pytest.param("test_decoding", marks=pytest.mark.nightly)])
-def test_a_slot_that_somebody_else_made_is_left_alone_at_every_start(
-    make_postgres: Callable[..., PostgresChain], plugin: str
-) -> None:
-    chain = make_postgres(_TABLE)
-    slot = _source(chain).slot_name
-    chain.write(f"SELECT pg_create_logical_replication_slot('{slot}', '{plugin}')")
-    made = chain.source_rows(_SLOTS)
-
-    for _ in range(2):
-        with pytest.raises(UnfitServerError, match="has not made it"):
-            chain.carry()
-
-    assert chain.source_rows(_SLOTS) == made
-    chain.write(f"SELECT pg_drop_replication_slot('{slot}')", "INSERT INTO t VALUES (1, 'a')")
-    chain.carry()
-    assert chain.rows(_ALL) == [(1, "a")]
-
-
-@pytest.mark.nightly
-def test_a_start_that_was_refused_for_another_reason_owns_no_slot(make_postgres: Callable[..., PostgresChain]) -> None:
-    chain = make_postgres(_TABLE, "CREATE TABLE keyless (a int)")
-    with pytest.raises(UnfitServerError, match=r"public\.keyless"):
-        chain.carry()
-    slot = _source(chain).slot_name
-    chain.write("DROP TABLE keyless", f"SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')")
-
-    with pytest.raises(UnfitServerError, match="has not made it"):
-        chain.carry()
-
-
-@pytest.mark.nightly
-def test_a_slot_of_another_plugin_is_left_alone_though_a_copy_was_begun(
-    make_postgres: Callable[..., PostgresChain],
-) -> None:
-    chain = make_postgres(_TABLE)
-    chain.crash("start.tracker_filled")
-    slot = _source(chain).slot_name
-    chain.write(
-        f"SELECT pg_drop_replication_slot('{slot}')",
-        f"SELECT pg_create_logical_replication_slot('{slot}', 'test_decoding')",
-    )
-    made = chain.source_rows(_SLOTS)
-
-    with pytest.raises(UnfitServerError, match="another program's"):
-        chain.carry()
-
-    assert chain.source_rows(_SLOTS) == made
 
 
 def test_a_server_whose_log_lacks_what_was_published_is_refused(make_postgres: Callable[..., PostgresChain]) -> None:
@@ -412,46 +358,3 @@ def test_a_table_that_is_older_than_the_pipeline_and_was_not_copied_stops(
 
     assert chain.rows(_ALL) == [(1, "a")]
     assert "older than the pipeline" in chain.stopped()["public.old"]
-
-
-def _in_encoding(chain: PostgresChain, encoding: str) -> None:
-    """Make the database anew, in an encoding that is not UTF-8."""
-    database = f"CREATE DATABASE {chain.name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
-    replace(chain, name=chain.server.database).write(f"DROP DATABASE {chain.name}", database)
-    chain.write(_TABLE, _TABLE.replace(" t ", " u "), _TABLE.replace(" t ", " w "))
-
-
-def test_a_text_in_no_encoding_stops_its_table_and_no_other(make_postgres: Callable[..., PostgresChain]) -> None:
-    chain = make_postgres()
-    _in_encoding(chain, "SQL_ASCII")
-    chain.write(r"INSERT INTO t VALUES (1, E'\303\274')", r"INSERT INTO u VALUES (1, E'\377')")
-    chain.carry()
-    copied = chain.stopped()
-
-    chain.write(r"INSERT INTO w VALUES (1, E'\376')", "INSERT INTO t VALUES (2, 'b')")
-    chain.carry()
-
-    assert set(copied) == {"public.u"}
-    assert "invalid byte sequence" in copied["public.u"]
-    assert set(chain.stopped()) == {"public.u", "public.w"}
-    assert "is no UTF-8" in chain.stopped()["public.w"]
-    assert chain.rows(_ALL) == [(1, "\u00fc"), (2, "b")]
-
-
-@pytest.mark.nightly
-def test_a_byte_that_no_character_has_ends_the_capture_with_what_to_do(
-    make_postgres: Callable[..., PostgresChain],
-) -> None:
-    chain = make_postgres()
-    _in_encoding(chain, "WIN1252")
-    chain.write(r"INSERT INTO u VALUES (1, E'\201')", "INSERT INTO t VALUES (1, 'a')")
-    chain.carry()
-    copied = chain.stopped()
-    chain.write(r"INSERT INTO w VALUES (1, E'\201')")
-
-    with pytest.raises(UnfitServerError, match="cannot send its log as UTF-8") as refused:
-        chain.carry()
-
-    assert set(copied) == {"public.u"}
-    assert chain.rows(_ALL) == [(1, "a")]
-    assert "--new-slot" in refused.value.hint

@@ -52,9 +52,7 @@ def table_schema(
         carried = column_type(found_type, special)
         default, is_unknown = was.default if was else None, False
         if was is None and known is not None:
-            default, is_unknown = _default_of_added(found, value_reader(found_type, carried, types), carried)
-            # One that was there before, as its number tells, had values: the source generated it.
-            is_unknown |= found is not None and 0 < found.number <= last
+            default, is_unknown = _default_of_added(found, value_reader(found_type, carried, types), carried, last)
         columns.append(
             Column(
                 name=each.name,
@@ -77,6 +75,10 @@ def table_schema(
         published=_published(catalog, known),
         modifiers=_modifiers(relation, columns, types),
     )
+    return _numbered(schema, catalog, known)
+
+
+def _numbered(schema: TableSchema, catalog: CatalogTable | None, known: TableSchema | None) -> TableSchema:
     schema = schema if catalog is None else _as_it_is(schema, catalog)
     return schema if known is None else as_it_began(schema, known)
 
@@ -127,10 +129,16 @@ def _published(catalog: CatalogTable | None, known: TableSchema | None) -> int:
     return now if now is not None else known.published if known else HAS_LEFT
 
 
-def _default_of_added(found: CatalogColumn | None, read: Reader, carried: ColumnType) -> tuple[str | None, bool]:
-    """Return what rows have that were there before the column was added, and whether that is not known."""
-    if found is None or found.default is None:
-        return None, found is None or found.is_computed
+def _default_of_added(
+    found: CatalogColumn | None, read: Reader, carried: ColumnType, last: int
+) -> tuple[str | None, bool]:
+    """Return what rows have that were there before the column was added, and whether that is not known.
+
+    A column whose number is not behind the `last` one was there before, and the source generated its values.
+    """
+    was_there = found is not None and 0 < found.number <= last
+    if found is None or was_there or found.default is None:
+        return None, found is None or was_there or found.is_computed
     try:
         value = read(found.default.encode())
     except BadValueError:
