@@ -73,6 +73,7 @@ class RelationReplay:
         if not self._table_catalog.wanted(table):
             return StatementOutcome(stopped=self._left(changed, table, changed.after.number))
         try:
+            self._require(changed, changed.after, None if str(table) in stopped else changed.refused)
             return StatementOutcome(self._follow(changed, changed.after, stopped))
         except TableStoppedError as error:
             return StatementOutcome(stopped=((table, StoppedTable(str(changed.begin), error.message, error.hint)),))
