@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,12 @@ class Link:
 
 @pytest.fixture
 def link(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Link]:
+    with begun_link(place, tmp_path, monkeypatch) as link:
+        yield link
+
+
+@contextmanager
+def begun_link(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Link]:
     """A link that has loaded a row into each of three tables."""
     monkeypatch.setitem(IDS, OTHER, 4)
     monkeypatch.setattr("penstock.links.warehouse.set_aside._FIRST_PAUSE_SECONDS", 0.5)

@@ -112,10 +112,7 @@ class LandingSink:
     ) -> None:
         """See `Sink`."""
         with self._database.transaction(self._name):
-            self._progress.set_batch_offset(batch_offset)
-            if waiting is not None:
-                self._progress.set_waiting(waiting)
-            self._progress.forget_positions(anew)
+            self._progress.finish(batch_offset, waiting, anew)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """See `Sink`."""

@@ -112,6 +112,14 @@ def require_rows(known: TableState | None, origin: TableId, table: TableId) -> T
     return known
 
 
+def begin_anew(anew: Collection[TableId], waiting: Mapping[TableId, int] | None) -> list[TableId]:
+    """Return those of `anew` that begin with a batch that is there: the rows that the target has of them are over.
+
+    Without that, a statement from before would give these rows to another name.
+    """
+    return sorted(table for table in anew if waiting is not None and waiting.get(table, -1) >= 0)
+
+
 def check_behind_barrier(known: TableState | None, step: Step) -> None:
     """Raise PositionError for rows from before the place where the table was last emptied, begun or ended.
 
@@ -234,10 +242,16 @@ class TargetProgress:
             self._pages.positions[table].update(positions)
             self._pages.new_positions.add(table)
 
-    def forget_positions(self, tables: Collection[TableId]) -> None:
-        """Forget what is loaded of `tables`; outside of a block of `of_tables`."""
-        if tables:
-            self._delete("positions", sorted(tables))
+    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None, anew: Collection[TableId]) -> None:
+        """Do what `Sink.finish` says, outside of a block of `of_tables`."""
+        self.set_batch_offset(batch_offset)
+        if waiting is not None:
+            self.set_waiting(waiting)
+        if anew:
+            self._delete("positions", sorted(anew))
+        begun = begin_anew(anew, waiting)
+        known = self._read_tables(begun) if begun else {}
+        self._write_tables({table: replace(state, ended=True) for table, state in known.items() if state})
 
     def table(self, table: TableId) -> TableState | None:
         """Return the schema of the target's table; None if it has not been made."""

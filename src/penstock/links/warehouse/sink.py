@@ -106,14 +106,7 @@ class SqlSink:
         self, batch_offset: int, waiting: Mapping[TableId, int] | None = None, anew: Collection[TableId] = ()
     ) -> None:
         """See `Sink`."""
-
-        def finish() -> None:
-            self._progress.set_batch_offset(batch_offset)
-            if waiting is not None:
-                self._progress.set_waiting(waiting)
-            self._progress.forget_positions(anew)
-
-        self._warehouse.transact(finish)
+        self._warehouse.transact(lambda: self._progress.finish(batch_offset, waiting, anew))
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """See `Sink`."""
