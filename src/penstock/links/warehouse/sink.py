@@ -224,7 +224,7 @@ class SqlSink:
             if state:
                 self._tables.drop(state)
             self._tables.refuse_foreign(table)
-        self._tables.rename(renames)
+        self._tables.rename(renames, origins)
         for table in set(renames) - set(renames.values()):
             self._progress.set_table(table, origins[renames[table]].end(order))
         for move in moves:
