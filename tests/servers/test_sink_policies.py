@@ -79,12 +79,17 @@ def test_a_table_gets_soft_deletes_later_and_loses_them_once_no_row_is_marked(pl
 
 
 def do_as_people_do(place: Place, statement: str) -> None:
-    """Run what a hint says where people would; a file of DuckDB is not called there what it is called by us."""
+    """Run what a hint says where people would; a file of DuckDB is not called there what it is called by us.
+
+    Called as its file is, it would have the name of the schema, which DuckDB refuses, and says how to write it.
+    """
     if not isinstance(place.target, DuckdbTarget):
         place.do(statement)
         return
     place.close()
-    with duckdb.connect(str(place.target.path)) as connection:
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{place.target.path}' AS theirs")
+        connection.execute("USE theirs")
         connection.execute(statement)
 
 
