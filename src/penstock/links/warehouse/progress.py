@@ -23,6 +23,7 @@ from penstock.core.errors import (
     FILL_AGAIN,
     FULL_REFRESH,
     TEXTS_WITHOUT_CASE,
+    ConflictError,
     PositionError,
     TableStoppedError,
     UnfitServerError,
@@ -242,8 +243,21 @@ class TargetProgress:
             self._pages.positions[table].update(positions)
             self._pages.new_positions.add(table)
 
-    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None, anew: Collection[TableId]) -> None:
-        """Do what `Sink.finish` says, outside of a block of `of_tables`."""
+    def finish(
+        self,
+        batch_offset: int,
+        waiting: Mapping[TableId, int] | None,
+        anew: Collection[TableId],
+        seen: int | None,
+    ) -> None:
+        """Do what `Sink.finish` says, outside of a block of `of_tables`.
+
+        `seen` is the offset that the caller has read or written last, None where it never did.
+        """
+        for (offset,) in self._select("batches", ("next_batch_offset",)) if seen is not None else ():
+            if int(offset) != seen:
+                message = f"another instance of this pipeline has moved its target from offset {seen} to {offset}"
+                raise ConflictError(message, "a rerun goes on from there; see that only one instance runs")
         self.set_batch_offset(batch_offset)
         if waiting is not None:
             self.set_waiting(waiting)
