@@ -33,7 +33,7 @@ from penstock.links.warehouse.lake_tables import LakeTables
 from penstock.links.warehouse.lake_treatments import treat_moves_of_lake, treat_step_of_lake
 from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.pieces import count_changes, find_lacking, read_in_parts
-from penstock.links.warehouse.progress import TableState, require_rows
+from penstock.links.warehouse.progress import TableState, begin_anew, require_rows
 from penstock.links.warehouse.refused_statements import stops
 from penstock.links.warehouse.table_steps import Empty, End, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.ports.sink import Loaded
@@ -100,7 +100,7 @@ class LakeSink:
         if ended:
             self._lake_state.set_batch_offset(self._lake_state.batch_offset(), {**before, **ended})
         for table in anew:
-            self._tables.forget_positions(table)
+            self._tables.forget_positions(table, ends=table in begin_anew(anew, waiting))
         self._lake_state.set_batch_offset(batch_offset, waiting)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:

@@ -108,14 +108,18 @@ class LakeTables:
         else:
             self._lake_state.forget(table, before)
 
-    def forget_positions(self, table: TableId) -> None:
-        """Let the table begin anew with the next batch, whatever is loaded of it, or deleted by somebody."""
+    def forget_positions(self, table: TableId, *, ends: bool) -> None:
+        """Let the table begin anew with the next batch, whatever is loaded of it, or deleted by somebody.
+
+        If it `ends`, that is also the end of the rows that it has.
+        """
         if not self._lake.exists(table):
             self._lake_state.forget_life(table)
             return
         known = None if self._lake.number(table) is None else self.open(table)
         if known is not None:
-            self.commit(table, replace(known, positions={}), lambda number: self._lake.note(table, number))
+            state = replace(known.state, ended=ends or known.state.ended)
+            self.commit(table, replace(known, state=state, positions={}), lambda number: self._lake.note(table, number))
 
     def leave(self, table: TableId, progress: TableProgress) -> None:
         """Delete the table; what `progress` says of it is kept."""
