@@ -74,6 +74,20 @@ def test_a_new_topic_of_a_table_waits_until_the_old_one_is_read_to_its_end(topic
     assert _plan(topics, spolt, SpoltRecord({("t", 0): 2, ("t.v2", 0): 2})) == [("t.v3", 0, 0, 2)]
 
 
+def test_a_new_topic_does_not_wait_for_messages_that_retention_has_taken(topics: MemoryTopics) -> None:
+    topics.announce(10, "t")
+    topics.announce(20, "t.v2", follows="t")
+    topics.fill("t", 5)
+    topics.fill("t", 5, 1)
+    topics.fill("t.v2", 3)
+    topics.first["t", 0], topics.first["t", 1] = 5, 4
+    spolt = _spolt("db.shop.users")
+
+    assert _plan(topics, spolt) == [("t", 1, 4, 5)]
+    topics.first["t", 1] = 5
+    assert _plan(topics, spolt) == [("t.v2", 0, 0, 3)]
+
+
 @pytest.mark.parametrize(
     ("record", "told"),
     [

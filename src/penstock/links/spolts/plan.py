@@ -74,13 +74,14 @@ class SpoltPlanner:
         for (topic, partition), offset in record.places.items():
             if topic in inputs:
                 require_place(topic, partition, offset, ends.get((topic, partition)))
-        begins = messages.begins([place for place in places if place not in record.places])
+        # What retention has taken was never to be read: a partition begins with what is kept of it.
+        starts = {**messages.begins([place for place in places if place not in record.places]), **record.places}
         ranges: list[InputRange] = []
         for topic, given in inputs.items():
-            if topic in shapes and not self._waits(topic, record, ends):
+            if topic in shapes and not self._waits(topic, starts, ends):
                 for partition in range(shapes[topic][1]):
                     place = (topic, partition)
-                    start, end = record.places.get(place, begins.get(place, 0)), ends.get(place, 0)
+                    start, end = starts.get(place, 0), ends.get(place, 0)
                     if start < end:
                         stop = min(end, start + _RANGE_OFFSETS_MAX)
                         topic_id = shapes[topic][0]
@@ -104,14 +105,16 @@ class SpoltPlanner:
                     found.setdefault(topic, given.written_in(schema_change.format))
         return found
 
-    def _waits(self, topic: str, record: SpoltRecord, ends: Mapping[tuple[str, int], int]) -> bool:
+    def _waits(
+        self, topic: str, starts: Mapping[tuple[str, int], int], ends: Mapping[tuple[str, int], int]
+    ) -> bool:
         """Whether a topic that `topic` took over from is not read to its end, or waits itself."""
         schema_change = self._announced.get(topic)
         before = schema_change.follows if schema_change is not None else ""
         if not before or before not in self._announced:
             return False
-        unread = any(end > record.places.get(place, 0) for place, end in ends.items() if place[0] == before)
-        return unread or self._waits(before, record, ends)
+        unread = any(end > starts.get(place, 0) for place, end in ends.items() if place[0] == before)
+        return unread or self._waits(before, starts, ends)
 
     def _read_schema_changes(self, log: TopicLog) -> None:
         end = log.ends([(self._schemas_topic, 0)]).get((self._schemas_topic, 0), 0)
