@@ -205,7 +205,7 @@ class Harness:
         for _, group in groupby(raws, key=lambda each: (each[0].topic, each[0].partition)):
             together = list(group)
             runner = SpoltRunner(self.job, code, together[0][1], self.schemas)
-            for _, done in runner.run([raw for raw, _ in together]):
+            for done in runner.run([raw for raw, _ in together]):
                 published += [Published(e.topic, self._shown(e.key), self._shown(e.value)) for e in done.encoded]
                 letters += [PutAside(letter.offset, reason) for letter, reason in done.failed]
         return Result(published, letters)

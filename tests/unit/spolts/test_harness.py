@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from penstock.core.avro.wire import frame
 from penstock.core.errors import SpoltError, UsageError
 from penstock.spolts import DeadLetter, DeadLetterError, Message, Output, spolt
 from penstock.spolts.testing import Harness, Published, PutAside, create, delete, read, send, update
@@ -204,6 +205,13 @@ def _failing(message: Message) -> Iterator[Output | DeadLetter]:
         yield DeadLetter("and this one")
     if number == 3:
         raise KeyError(number)
+
+
+def test_what_is_known_of_a_failure_is_in_the_hint() -> None:
+    with pytest.raises(SpoltError, match="in/0 offset 0: there is no schema 9") as caught:
+        Harness.of_function(_failing, SAME, "in").run([send("in", frame(9) + b"0")])
+
+    assert caught.value.hint.startswith("encode with a schema that was registered, or set on_error: dead_letter; then")
 
 
 def test_messages_that_code_declares_dead_are_put_aside_and_what_else_it_raises_stops_it() -> None:
