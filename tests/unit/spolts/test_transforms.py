@@ -278,8 +278,9 @@ def test_a_column_that_gets_another_name_stops_behind_the_rows_that_have_the_old
     rows = [(tables[0], {"id": 1, "region": "EU"}), (tables[0], {"id": 2, "region": "EU"})]
     rows.append((tables[1], {"id": 3, "area": "EU"}))
     raws = [
-        replace(harness, tables={"shop.docs": table})._raw(create("shop.docs", row), offset)[0]
+        raw
         for offset, (table, row) in enumerate(rows)
+        for raw, _ in replace(harness, tables={"shop.docs": table})._raws(create("shop.docs", row), offset)
     ]
     done: list[Processed] = []
 
