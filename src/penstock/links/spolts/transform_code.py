@@ -46,7 +46,7 @@ class Transforms:
 
 
 def without_spark(column: ExpressionColumn, schema: TableSchema, rows: pa.Table) -> tuple[TableSchema, pa.Table]:
-    """Refuse an expression where there is no Spark: in tests of users, and replays. Raises PenstockError."""
+    """Refuse an expression where there is no Spark: in tests of users. Raises PenstockError."""
     del rows
     message = f"{schema.table}.{column.name} is a Spark SQL expression, and there is no Spark here to evaluate it"
     raise PenstockError(message, "run the spolt with penstock run, or leave the expression out here")
