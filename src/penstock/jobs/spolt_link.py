@@ -78,7 +78,7 @@ class SpoltLink:
                 case _:
                     raise TypeError(outcome)
         # A partition that stands at a message with a fault adds nothing, and its record is there already.
-        moved = [part for part in done if part.read_to > part.range.start]
+        moved = [part for part in done if part.read_to > part.range.start or part.fault is None]
         if moved and self._publisher is not None:
             self._counts.add(self._publisher.publish(moved))
             self._report(moved)

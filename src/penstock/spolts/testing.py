@@ -253,9 +253,7 @@ class Harness:
             raise ValueError(text)
         return self.tables[name]
 
-    def _change(
-        self, given: Given, schema: TableSchema, entry: InputSpec
-    ) -> list[tuple[bytes | None, bytes | None]]:
+    def _change(self, given: Given, schema: TableSchema, entry: InputSpec) -> list[tuple[bytes | None, bytes | None]]:
         key_text = key_schema(schema)
         key_id = None if key_text is None else self.schemas.register_subject("key", key_text)
         value_id = self.schemas.register_subject("value", value_schema(schema))

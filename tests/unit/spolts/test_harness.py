@@ -151,7 +151,9 @@ def test_rows_of_flat_json_lack_what_the_log_lacks_and_may_be_changed() -> None:
         rows = [None if row is None else {**row, "note": "***"} for row in (message.before, message.after)]
         return message.with_rows(*rows)
 
-    harness = Harness.of_function(masked, SAME, JSON, tables=["CREATE TABLE shop.t (id INT PRIMARY KEY, note TEXT, n INT)"])
+    harness = Harness.of_function(
+        masked, SAME, JSON, tables=["CREATE TABLE shop.t (id INT PRIMARY KEY, note TEXT, n INT)"]
+    )
 
     result = harness.run(
         [

@@ -1,4 +1,4 @@
-"""What the value of a message says of a change: an envelope, as Avro has it, or flat JSON of a source with `format: json`."""
+"""What a message's value says of a change: an envelope, as Avro has it, or flat JSON of a source that writes that."""
 
 from __future__ import annotations
 

@@ -171,9 +171,7 @@ class SpoltRunner:
         start, end = raws[0].offset, raws[-1].offset + 1
         if self._deaths is not None:
             if len(raws) > 1 and self._deaths.is_suspect(start, end):
-                # One of them ended a worker: alone it is known which.
-                for raw in raws:
-                    self._attempt([raw], done)
+                self._one_by_one(raws, done)
                 return
             if self._deaths.is_at_fault(start):
                 done.add(self._give_up(raws[0], WorkerEndedError()))
@@ -199,6 +197,11 @@ class SpoltRunner:
             self._attempt(raws[middle:], done)
         else:
             done.add(self._give_up(raws[0], fault))
+
+    def _one_by_one(self, raws: Sequence[RawMessage], done: Processed) -> None:
+        """Process messages of which one ended a worker, so that it is known which."""
+        for raw in raws:
+            self._attempt([raw], done)
 
     def _call(self, raws: Sequence[RawMessage]) -> Processed:
         if self._batches is None:
