@@ -12,6 +12,7 @@ again. Only the registry is one in memory, which refuses no schema.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -32,6 +33,7 @@ from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.core.spolts.arrow_schemas import avro_of_arrow
 from penstock.core.spolts.avro_records import avro_records
 from penstock.core.spolts.json_values import parse_json
+from penstock.core.spolts.key_schemas import require_same_key
 from penstock.core.spolts.raw import RawMessage
 from penstock.links.spolts.load import load_code, prepare_code
 from penstock.links.spolts.run import SpoltRunner
@@ -136,9 +138,17 @@ class LocalSchemas:
     def __init__(self) -> None:
         """Know nothing."""
         self._texts: list[str] = []
+        self._subjects: dict[str, list[str]] = defaultdict(list)
 
-    def register_subject(self, subject: str, schema: str) -> int:  # noqa: ARG002 - the port's name
+    def register_key(self, subject: str, schema: str) -> int:
+        """Return the id of a schema; PenstockError where the table had another key there."""
+        require_same_key(subject, self._subjects[subject], schema)
+        return self.register_subject(subject, schema)
+
+    def register_subject(self, subject: str, schema: str) -> int:
         """Return the id of a schema."""
+        if schema not in self._subjects[subject]:
+            self._subjects[subject].append(schema)
         if schema not in self._texts:
             self._texts.append(schema)
         return self._texts.index(schema)

@@ -87,9 +87,7 @@ def test_what_passes_is_logged_once_and_known_from_then_on(read: MemoryTopics, p
     assert planner().plan(read, read, replace(record, ids={}))
 
 
-def test_what_passes_is_known_also_where_nothing_comes_after_it(
-    read: MemoryTopics, publisher: MemoryPublisher
-) -> None:
+def test_what_passes_is_known_also_where_nothing_comes_after_it(read: MemoryTopics, publisher: MemoryPublisher) -> None:
     tell(read, replace(EVENT, kind=SchemaChangeKind.TRUNCATE))
     read.values[TOPIC, 0].pop()
     publisher.records = [READ.to_mapping()]

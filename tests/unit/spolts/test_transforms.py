@@ -22,7 +22,9 @@ from penstock.spolts.testing import Harness, LocalSchemas, create, delete, read,
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.core.tables import TableSchema
     from penstock.links.spolts.run import Processed
+    from penstock.spolts.testing import Result
 
 CUSTOMERS = """\
 CREATE TABLE shop.customers (
@@ -296,3 +298,25 @@ def test_a_column_that_gets_another_name_stops_behind_the_rows_that_have_the_old
 def _runner(harness: Harness, schemas: LocalSchemas | None = None) -> SpoltRunner:
     given = harness.job.spolt.inputs[0]
     return SpoltRunner(harness.job, load_code(harness.job.spolt), given, schemas or harness.schemas)
+
+
+def test_a_key_that_gets_another_type_does_not_go_on_in_the_same_topic(tmp_path: Path) -> None:
+    text = SPOLT_OF_DOCS.replace("TRANSFORMS", "{filter: name <> ''}").replace("shopdb.shop.docs", "shopdb.shop.*")
+    (tmp_path / "p.yaml").write_text(text)
+    harness = Harness.of_file(tmp_path / "p.yaml", "texts")
+    tables = [
+        parse_create_table(f"CREATE TABLE shop.{name} (id {kind} PRIMARY KEY, name VARCHAR(9))")
+        for name, kind in (("docs", "INT"), ("other", "BIGINT"), ("docs", "INT"), ("docs", "BIGINT"))
+    ]
+
+    def run(table: TableSchema, number: int) -> Result:
+        name = str(table.table)
+        return replace(harness, tables={name: table}).run([create(name, {"id": number, "name": "a"})])
+
+    for number, table in enumerate(tables[:3]):
+        assert [each.key for each in run(table, number).published] == [{"id": number}]
+    with pytest.raises(
+        SpoltError, match=r'key of shop\.docs was \(id "int"\) in texts, and is \(id "long"\)'
+    ) as caught:
+        run(tables[3], 4)
+    assert caught.value.hint.startswith("name another topic in `to`")

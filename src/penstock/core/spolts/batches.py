@@ -74,7 +74,10 @@ def batch_of_records(
         values = pa.RecordBatch.from_pylist(rows, schema=schema)
     ops = pa.array([m.operation for m in messages], pa.string())
     before = pa.array([m.before for m in messages], pa.struct(list(values.schema)))
-    lacks = [pa.array(named, _NAMES) for named in ([m.lacks for m in messages], [m.before_lacks for m in messages])]
+    lacks: list[ArrowArray] = [
+        pa.array([list(m.lacks) for m in messages], _NAMES),
+        pa.array([list(m.before_lacks) for m in messages], _NAMES),
+    ]
     return _batch(raws, values, ops, before, lacks)
 
 

@@ -59,8 +59,9 @@ class SpoltPlanner:
         """Plan what lies between `record` and now; nothing if nothing does.
 
         Where nothing does, and a table was emptied, which passes, a range without offsets
-        takes note of it: it brings what was `told` into the record. Raises PositionError for a topic that is gone, was made anew or cut short, and
-        SpoltError where transforms have read a table that was emptied, as the file says.
+        takes note of it: it brings what was `told` into the record. Raises PositionError for
+        a topic that is gone, was made anew or cut short, and SpoltError where transforms have
+        read a table that was emptied, as the file says.
         """
         self._read_schema_changes(log)
         inputs = self._topics()
@@ -92,9 +93,7 @@ class SpoltPlanner:
             return [InputRange(*place, at, at, topic_id, inputs[place[0]], self._read_to)]
         return ranges
 
-    def _judge(
-        self, record: SpoltRecord, inputs: Collection[str], ahead: Collection[tuple[str, int]]
-    ) -> bool:
+    def _judge(self, record: SpoltRecord, inputs: Collection[str], ahead: Collection[tuple[str, int]]) -> bool:
         """See `EmptiedTables.judge`; the places `ahead` have something to read."""
 
         def tables(places: Collection[tuple[str, int]]) -> set[tuple[str, str]]:

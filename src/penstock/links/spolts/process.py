@@ -76,7 +76,8 @@ class RangeProcessor:
                 return
 
     def _process(self, given: InputRange, raws: Sequence[RawMessage], end: int, room: int) -> RangeProcessed:
-        made, fault = Processed(), None
+        made = Processed()
+        fault: SpoltError | None = None
         with (None if self._deaths is None else open_deaths(self._deaths, given)) or nullcontext() as deaths:
             runner = SpoltRunner(self._job, self._code, given.input, self._subjects, deaths)
             try:

@@ -110,7 +110,7 @@ class TransformCode:
     def _register(self, schema: TableSchema) -> tuple[int | None, int]:
         """Return the ids of the key's schema, None where there is no key, and of the value's."""
         key = key_schema(schema)
-        key_id = None if key is None else self._subjects.register_subject(f"{self._topic}-key", key)
+        key_id = None if key is None else self._subjects.register_key(f"{self._topic}-key", key)
         return key_id, self._subjects.register_subject(f"{self._topic}-value", value_schema(schema))
 
 
