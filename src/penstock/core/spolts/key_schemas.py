@@ -23,8 +23,8 @@ def require_same_key(subject: str, known: Iterable[str], schema: str) -> None:
     before = [each for each in map(json.loads, known) if isinstance(each, dict) and each.get("namespace") == table]
     if before and before[-1] != wanted:
         was, now = (", ".join(map(_declared, each["fields"])) for each in (before[-1], wanted))
-        topic = subject.removesuffix("-key")
-        message = f"the key of {table.removeprefix('penstock.')} was ({was}) in {topic}, and is ({now}): its rows would get other keys"
+        topic, name = subject.removesuffix("-key"), table.removeprefix("penstock.")
+        message = f"the key of {name} was ({was}) in {topic}, and is ({now}): its rows would get other keys"
         hint = (
             "name another topic in `to`, where changes go on, and have the table read again, so that it has all rows: "
             "penstock snapshot FILE TABLE"
