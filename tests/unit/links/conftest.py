@@ -48,9 +48,6 @@ class MemoryTopics:
                     yield place, Fetched([offset], [value], len(value))
                 room -= len(value)
 
-    def partitions(self, topic: str) -> int:
-        return len(self.ends(topic))
-
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         if self.before_ends and partitions[0][0] != SCHEMAS:
             self.before_ends.pop(0)()
