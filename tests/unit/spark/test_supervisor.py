@@ -140,6 +140,63 @@ def test_links_that_all_lack_something_give_up(place: QueryPlace) -> None:
 
 
 @dataclass
+class _AwayLater(_Target):
+    """A link that runs until `ends`, and whose target is away for some starts from then on."""
+
+    ends: Callable[[], bool] = bool
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        if self.starts == 0:
+            self.starts = 1
+            return cast("StreamingQuery", _EndsWhen(self.ends))
+        return super().start(place)
+
+
+@dataclass
+class _EndsWhen:
+    """A query that Spark ends when `ends` says so."""
+
+    ends: Callable[[], bool]
+    id = runId = "x"  # noqa: N815 - Spark's name
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        return not self.ends()
+
+    def stop(self) -> None:
+        return None
+
+    def exception(self) -> str:
+        return "Connection reset"
+
+
+def test_a_link_that_recovered_from_an_outage_counts_as_going_when_another_one_is_away_later(
+    place: QueryPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_HEALTHY_SECONDS", -1.0)
+    monkeypatch.setattr(supervisor, "print_end", lambda *_: "")
+    recovered = _Target("recovered", away=8)
+    away = _AwayLater("away", away=50, ends=lambda: recovered.starts > 8)
+    conditions: Conditions = {}
+
+    with pytest.raises(KeyboardInterrupt):
+        Supervisor([recovered, away], place, _Until(lambda: away.starts > 50), conditions).run()
+
+    assert (recovered.starts, conditions["away"].state) == (9, "running")
+
+
+def test_links_that_fail_out_of_step_in_one_outage_all_go_on_after_it(place: QueryPlace) -> None:
+    first, second = _Target("first", away=5), _Target("second", away=3)
+    conditions: Conditions = {}
+    runner = Supervisor([first, second], place, _Until(lambda: first.starts > 5), conditions)
+
+    with pytest.raises(KeyboardInterrupt):
+        runner.run()
+
+    assert {name: each.state for name, each in conditions.items()} == {"first": "running", "second": "running"}
+
+
+@dataclass
 class _Source:
     """A link whose log is gone for good."""
 
