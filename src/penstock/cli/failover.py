@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,6 +55,7 @@ def failover(
     from penstock.config.places import log_directory  # noqa: PLC0415
     from penstock.embedded.servers import EmbeddedServers  # noqa: PLC0415
     from penstock.wiring.failover import fail_over, move_source  # noqa: PLC0415
+    from penstock.wiring.identity import prepare_state  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
     from penstock.wiring.postgres_failover import follow_slot, take_new_slot  # noqa: PLC0415
 
@@ -64,7 +66,10 @@ def failover(
     _require_fitting(known.kind, by=by, new_slot=new_slot)
     open_logs(log_directory(spec), console=False)
     is_in_file = (known.host, known.port) == (host, port)
-    with leading(spec.pipeline, open_lock(spec), say_note, None), EmbeddedServers(moved, say_note) as servers:
+    with ExitStack() as stack:
+        stack.enter_context(leading(spec.pipeline, open_lock(spec), say_note, None))
+        prepare_state(spec)
+        servers = stack.enter_context(EmbeddedServers(moved, say_note))
         if known.kind == "postgres":
             found = (take_new_slot if new_slot else follow_slot)(servers.spec, source)
             described, lines = describe_slot(found, to), slot_lines(found, to, file=str(file), is_in_file=is_in_file)

@@ -25,6 +25,11 @@ def state_file(spec: PipelineSpec) -> Path:
     return spec.home / "state.db"
 
 
+def has_state(spec: PipelineSpec) -> bool:
+    """Whether there may be something to read of the pipeline; a look must not make the embedded database."""
+    return not spec.is_embedded("state") or state_file(spec).exists()
+
+
 def objects_url(spec: PipelineSpec) -> str:
     """The object store's URL, without a trailing slash."""
     return spec.objects.url or (spec.home / "objects").as_uri()
