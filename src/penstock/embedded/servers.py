@@ -76,7 +76,9 @@ class EmbeddedServers:
         One of several sources may be away when it is first asked what tracker it needs: then it gets none in
         this run, whose other sources go ahead.
         """
-        starting = {name: Beside(partial(self._start, name, start, None), _kill) for name, start in self._starters.items()}
+        starting = {
+            name: Beside(partial(self._start, name, start, None), _kill) for name, start in self._starters.items()
+        }
         try:
             for name, server in starting.items():
                 self._take_if_there(name, server)

@@ -37,9 +37,9 @@ _OF_ONES_OWN = (
 def start_tracker(
     spec: PipelineSpec, source: MysqlSourceSpec, say: Callable[[str], None], port: int | None = None
 ) -> Server:
-    """Start the tracker of `source` under the pipeline's home, on `port` if it must be that. `say` tells what takes long.
+    """Start the tracker of `source` under the pipeline's home, on `port` if it must be that.
 
-    Which kind the source is, is asked before the first start only. Raises
+    `say` tells what takes long. Which kind the source is, is asked before the first start only. Raises
     UnavailableError when it does not answer then, and UsageError where this
     machine has no such server, and for the tracker of another pipeline.
     """
