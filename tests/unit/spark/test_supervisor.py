@@ -140,24 +140,37 @@ def test_links_that_all_lack_something_give_up(place: QueryPlace) -> None:
 
 
 @dataclass
-class _AwayLater(_Target):
-    """A link that runs until `ends`, and whose target is away for some starts from then on."""
+class _AwayLater:
+    """A link that runs until `ends`, and whose target is away for its next starts."""
 
-    ends: Callable[[], bool] = bool
+    name: str
+    away: int
+    ends: Callable[[], bool]
+    starts: int = 0
+    brings_changes_in: bool = False
+    goes_on: bool = False
 
-    def start(self, place: QueryPlace) -> StreamingQuery:
-        if self.starts == 0:
-            self.starts = 1
-            return cast("StreamingQuery", _EndsWhen(self.ends))
-        return super().start(place)
+    def start(self, _place: QueryPlace) -> StreamingQuery:
+        self.starts += 1
+        if 1 < self.starts <= self.away:
+            raise self._error()
+        return cast("StreamingQuery", _EndsWhen(self.ends) if self.starts == 1 else _Query())
+
+    def failure(self) -> PenstockError | None:
+        return self._error() if self.starts == 1 and self.ends() else None
+
+    def close(self) -> None:
+        return None
+
+    def _error(self) -> PenstockError:
+        return UnavailableError(f"the target of {self.name} is away", "start it")
 
 
 @dataclass
 class _EndsWhen:
-    """A query that Spark ends when `ends` says so."""
+    """A query that ends when `ends` says so."""
 
     ends: Callable[[], bool]
-    id = runId = "x"  # noqa: N815 - Spark's name
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - Spark's name
@@ -166,15 +179,14 @@ class _EndsWhen:
     def stop(self) -> None:
         return None
 
-    def exception(self) -> str:
-        return "Connection reset"
+    def exception(self) -> None:
+        return None
 
 
 def test_a_link_that_recovered_from_an_outage_counts_as_going_when_another_one_is_away_later(
     place: QueryPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "_HEALTHY_SECONDS", -1.0)
-    monkeypatch.setattr(supervisor, "print_end", lambda *_: "")
     recovered = _Target("recovered", away=8)
     away = _AwayLater("away", away=50, ends=lambda: recovered.starts > 8)
     conditions: Conditions = {}
