@@ -124,9 +124,9 @@ def _prepare(file: Path, *, once: bool) -> tuple[PipelineSpec, PageServer | None
 
     spec = load(file)
     require_spolts_load(spec)
-    page = None if once else plan_page(file, spec)
     java()
     _prepare_home(file, spec)
+    page = None if once else plan_page(file, spec)
     leave_out_pandas(spec)
     _say_crash_point()
     return spec, page
