@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.config.places import state_file
+from penstock.config.places import has_state
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
 from penstock.ports.history import DAY, HOUR, SPARK
@@ -343,11 +343,6 @@ def read_status(spec: PipelineSpec, *, ask_sources: bool = False) -> PipelineSta
         sources, zones = (reader.ask_sources(), ask_zones(spec)) if asks else ((), ())
     links = [_as_the_source_says(link, sources) for link in status.links]
     return replace(status, links=links, sources=sources, zones=zones, now_ms=_now_ms())
-
-
-def has_state(spec: PipelineSpec) -> bool:
-    """Whether there may be something to read of the pipeline; a look must not make the embedded database."""
-    return not spec.is_embedded("state") or state_file(spec).exists()
 
 
 def has_loaded(spec: PipelineSpec, sink: str) -> bool:

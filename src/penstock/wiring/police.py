@@ -12,7 +12,7 @@ import structlog
 
 from penstock.adapters.kafka.topic_policy import TopicKeeper
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, fingerprint_topic, position_topic
-from penstock.config.places import state_file
+from penstock.config.places import has_state
 from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.topic_policy import PolicyLook, PolicyReport, TopicFacts, TopicRule, find_drift, rule_of
@@ -68,7 +68,7 @@ def police_topics(spec: PipelineSpec, *, apply: bool) -> PolicyReport:
 
 def _remember(spec: PipelineSpec, report: PolicyReport) -> None:
     """Write down what was found, for `penstock status` and the page; a look from the command line counts as well."""
-    if spec.is_embedded("state") and not state_file(spec).exists():
+    if not has_state(spec):
         return
     try:
         with closing(open_history(spec)) as history:
