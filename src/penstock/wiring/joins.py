@@ -29,9 +29,9 @@ from penstock.wiring.join_states import (
     checkpoint_of,
     empty_checkpoint,
     has_state,
+    is_ahead,
     keep_job,
     later_steps,
-    planned_batches,
 )
 from penstock.wiring.open import (
     committed_position,
@@ -81,10 +81,11 @@ def plan_of_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Regi
 
 @dataclass(frozen=True, slots=True)
 class ReadJoin:
-    """What Kafka has of a join: its position record, and the schema-change events of all tables."""
+    """What Kafka has of a join: its record, and the schema-change events of all tables. And whether it has a state."""
 
     record: JoinRecord | None
     announced: Sequence[SchemaChange]
+    has_state: bool = False
 
 
 def output_topics(announced: Sequence[SchemaChange], name: str) -> Sequence[str]:
@@ -93,15 +94,14 @@ def output_topics(announced: Sequence[SchemaChange], name: str) -> Sequence[str]
 
 
 def read_join(spec: PipelineSpec, log: TopicReader, name: str) -> ReadJoin:
-    """Read it."""
-    return ReadJoin(read_join_record(spec, log, name), _announced(spec, log))
+    """Read it. Raises as `has_state`."""
+    record = read_join_record(spec, log, name)
+    return ReadJoin(record, _announced(spec, log), record is not None and has_state(spec, name, record))
 
 
 def _plan(spec: PipelineSpec, name: str, read: ReadJoin, registry: Registry) -> JoinJob:
-    record = read.record
     # Without its state a join is made again, of what its inputs are now.
-    is_there = record is not None and has_state(spec, name, record)
-    pinned = record.schemas if record is not None and is_there else {}
+    pinned = read.record.schemas if read.record is not None and read.has_state else {}
     return resolve_join(spec.join(name), read.announced, registry.value_schema, schema_changes_topic(spec), pinned)
 
 
@@ -162,7 +162,7 @@ def standing_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Reg
     if record is None or not own:
         message = f"the join {name} has published nothing yet"
         raise UsageError(message, "run the pipeline first: penstock run FILE")
-    job, partitions = with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
+    job, partitions = with_topics(spec, log, _on_its_state(job, read, registry), read)
     if record.digest != job.plan.digest:
         message = f"the file of the join {name} was changed, and nothing was published since"
         raise UsageError(message, "run the pipeline first: penstock run FILE; or put the file back as it was")
@@ -197,7 +197,7 @@ def _renames(own: Sequence[SchemaChange]) -> Mapping[int, Mapping[str, str]]:
 def open_join(spec: PipelineSpec, name: str, epoch: int) -> OpenedJoin:
     """Take a join over, as wiring.open.open_publisher does, and register its output.
 
-    Raises UsageError for a join that cannot be made, before anything is written:
+    Raises UsageError for a join that cannot be made, before anything of it is written:
     UnknownStreamError for tables that nobody has announced yet.
     """
     with ExitStack() as opened:
@@ -205,26 +205,30 @@ def open_join(spec: PipelineSpec, name: str, epoch: int) -> OpenedJoin:
         registry = opened.enter_context(closing(open_registry(spec)))
         read = read_join(spec, log, name)
         record = read.record
+        if record is not None and is_ahead(spec, name, record):
+            read = replace(read, has_state=False)
         job = _plan(spec, name, read, registry)
         if record is None:
             _require_next_steps(spec, name, log, registry)
-        job, partitions = with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
+        job, partitions = with_topics(spec, log, _on_its_state(job, read, registry), read)
         require_kept(log, job)
-        next_record, announcement = _next_record(spec, job, epoch, record)
+        next_record, announcement = _next_record(job, epoch, read)
         if record is not None and announcement is not None and announcement.kind is SchemaChangeKind.SCHEMA:
             _require_no_later_step(spec, name)
         checkpoint = checkpoint_of(spec, name, next_record.generation)
         begins = record is None or next_record.generation != record.generation
-        if begins or (next_record.batch == NO_BATCH and not planned_batches(checkpoint)):
-            require_whole(log, job, partitions)
+        # It is sure now that no newer record is on its way, which the state would be that of.
         publisher = open_join_publisher(spec, name, epoch, log, record, begins=begins)
         failed = opened.enter_context(ExitStack())
         failed.callback(publisher.close)
+        if begins or next_record.batch == NO_BATCH:
+            require_whole(log, job, partitions)
         made = register_output(spec, job, publisher, log, registry, read.announced)
         told = output_topics(read.announced, name)
         if record is not None and announcement is None and made.registered.topic not in told[-1:]:
             next_record, announcement = _upgraded(next_record)
-        if begins:
+        if next_record.batch == NO_BATCH:
+            # Nothing of it was published, and a machine that went down may have left a part of it.
             empty_checkpoint(checkpoint)
         result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, announcement), checkpoint)
         keep_job(checkpoint, job)
@@ -289,17 +293,16 @@ def read_join_record(spec: PipelineSpec, log: TopicReader, name: str) -> JoinRec
     return None if record is None else JoinRecord.from_mapping(record)
 
 
-def _next_record(
-    spec: PipelineSpec, job: JoinJob, epoch: int, record: JoinRecord | None
-) -> tuple[JoinRecord, Announcement | None]:
+def _next_record(job: JoinJob, epoch: int, read: ReadJoin) -> tuple[JoinRecord, Announcement | None]:
     """The record to go on from, and what is announced with it: a new table, an empty one, or other columns."""
+    record = read.record
     ids = {stream.topic: stream.topic_id for stream in job.streams}
     schema_ids = tuple(job.schemas.values())
     made, digest = made_join(job.plan), job.plan.digest
     fresh = JoinRecord(epoch, 1, NO_BATCH, digest, schema_ids, ids=ids, made=made)
     if record is None:
         return fresh, Announcement(SchemaChangeKind.SCHEMA, (1, 0, 0))
-    if has_state(spec, job.name, record) and not (record.batch == NO_BATCH and record.digest != digest):
+    if read.has_state and not (record.batch == NO_BATCH and record.digest != digest):
         going_on = replace(record, epoch=epoch, digest=digest, schema_ids=schema_ids, made=made)
         if record.digest == digest:
             return going_on, None
@@ -307,7 +310,7 @@ def _next_record(
             message = f"the file of the join {job.name} was changed, and its state is of an older release"
             raise UsageError(message, REBUILD)
         return _upgraded(going_on, column_renames(job.plan, record.made))
-    # The state is lost, or older than the output: it is made again from the topics.
+    # The state is lost, or of another micro-batch than the output: it is made again from the topics.
     generation = record.generation + 1
     kind = SchemaChangeKind.TRUNCATE if record.digest == digest else SchemaChangeKind.CREATE
     return replace(fresh, generation=generation), Announcement(kind, (generation, 0, 0))
@@ -320,9 +323,10 @@ def _upgraded(record: JoinRecord, renames: tuple[tuple[str, str], ...] = ()) -> 
     return replace(record, upgrades=record.upgrades + 1), Announcement(SchemaChangeKind.SCHEMA, order, renames)
 
 
-def _on_its_state(spec: PipelineSpec, job: JoinJob, record: JoinRecord | None, registry: Registry) -> JoinJob:
+def _on_its_state(job: JoinJob, read: ReadJoin, registry: Registry) -> JoinJob:
     """The join on the state that it has, which may keep more than its file asks for. Raises as `fit_plan`."""
-    if record is None or record.batch == NO_BATCH or not has_state(spec, job.name, record):
+    record = read.record
+    if record is None or record.batch == NO_BATCH or not read.has_state:
         return job
     if list(record.ids) != list(dict.fromkeys(stream.topic for stream in job.streams)):
         message = f"the inputs of the join {job.name} are others, or in another order, than those its state is of"

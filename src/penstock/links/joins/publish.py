@@ -230,9 +230,12 @@ class JoinPublisher(JoinLetters):
     ) -> int:
         """Commit what a micro-batch makes of the output, which brings it to `places`; return how many changes.
 
-        Raises PositionError for more messages that cannot be read than decode.UNREADABLE_MAX.
+        Raises PositionError for more messages that cannot be read than decode.UNREADABLE_MAX, and for a micro-batch
+        that is not the one behind the record: those between them were published nowhere.
         """
         with self._turn:
+            if batch != self.record.batch + 1:
+                raise _not_next(self._target.name, batch, self.record.batch)
             fresh = self._fresh(unreadable)
             require_few(fresh)
             changes = changes_in_parts(self._target.plan, differences, _PART_BYTES)
@@ -280,6 +283,12 @@ class JoinPublisher(JoinLetters):
             keys, values = encode_changes(table, rows, now_ms)
             yield Messages(registered.topic, keys, values, np.arange(first, first + count, dtype=np.int64))
             first += count
+
+
+def _not_next(name: str, batch: int, published: int) -> PositionError:
+    message = f"the state of the join {name} has come to micro-batch {batch}, and {published} is the last one published"
+    hint = f"stop the pipeline and have it made again: penstock joinery rebuild FILE {name} --empty"
+    return PositionError(message, hint)
 
 
 def _place(message: Unreadable) -> tuple[str, int, int]:
