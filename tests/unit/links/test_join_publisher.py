@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.joins.test_kept_job import job_of
 
-from penstock.core.errors import PositionError, UnavailableError
+from penstock.core.errors import FencedError, PenstockError, PositionError, UnavailableError, UsageError
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
+from penstock.links.joins import publish
 from penstock.links.joins.publish import (
     Announcement,
     JoinPublisher,
@@ -89,3 +90,23 @@ def test_a_state_that_is_ahead_of_its_record_publishes_nothing(publisher: Memory
     assert publisher.records == []
     join.publish(5, {PLACE: 9}, [])
     assert [record["batch"] for record in publisher.records] == [5]
+
+
+@pytest.mark.parametrize(("seconds", "kind"), [(0.0, UsageError), (900.0, FencedError)])
+def test_what_is_too_much_for_one_transaction_says_so_and_is_not_tried_again(
+    publisher: MemoryPublisher, monkeypatch: pytest.MonkeyPatch, seconds: float, kind: type[PenstockError]
+) -> None:
+    ended = FencedError("the brokers ended the transaction", "stop one of two instances")
+
+    def fail() -> None:
+        raise ended
+
+    monkeypatch.setattr(publish, "PUBLISHING_SECONDS", seconds)
+    monkeypatch.setattr(publisher, "settle", fail)
+
+    with pytest.raises(kind) as late:
+        joined(publisher).publish(5, {PLACE: 9}, [])
+
+    if kind is UsageError:
+        assert late.value.message.startswith("what micro-batch 5 changes of joined took longer than brokers leave a")
+        assert "penstock joinery inspect FILE JOIN" in late.value.hint
