@@ -6,8 +6,8 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.adapters.kafka.described import compacted_topics, forgetful_topics
 from penstock.adapters.kafka.topics import letters_topic
+from penstock.config.join_steps import as_begun
 from penstock.core.avro.schemas import table_schema, value_schema
 from penstock.core.errors import UsageError
 from penstock.core.joins.upgrade import REBUILD, column_renames, fit_plan, made_join
@@ -15,8 +15,10 @@ from penstock.core.positions import timeline_of
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.timelines import TimelineBegan, timeline_starts
 from penstock.core.topic_fingerprints import require_id, require_partitions
+from penstock.links.joins.columns import widened
 from penstock.links.joins.estimate import estimate_state
 from penstock.links.joins.publish import (
+    PUBLISHING_SECONDS,
     Announcement,
     JoinPublisher,
     JoinTarget,
@@ -33,6 +35,7 @@ from penstock.wiring.join_states import (
     keep_job,
     later_steps,
 )
+from penstock.wiring.join_topics import require_kept, require_whole
 from penstock.wiring.open import (
     committed_position,
     failovers_topic,
@@ -57,8 +60,6 @@ if TYPE_CHECKING:
 
 _UPGRADE_ROW = 1 << 30
 """Announcements of upgrades stand behind so many rows of a micro-batch, more than one can have."""
-PUBLISHING_SECONDS = 900.0
-"""A micro-batch of many millions of differences is told in one transaction: the most that brokers grant by default."""
 
 
 NOT_MADE = -1
@@ -101,8 +102,11 @@ def read_join(spec: PipelineSpec, log: TopicReader, name: str) -> ReadJoin:
 
 def _plan(spec: PipelineSpec, name: str, read: ReadJoin, registry: Registry) -> JoinJob:
     # Without its state a join is made again, of what its inputs are now.
-    pinned = read.record.schemas if read.record is not None and read.has_state else {}
-    return resolve_join(spec.join(name), read.announced, registry.value_schema, schema_changes_topic(spec), pinned)
+    record = read.record if read.has_state else None
+    join, pinned = spec.join(name), {} if record is None else record.schemas
+    if record is not None and record.made is not None:
+        join = as_begun(join, record.made.place_of)
+    return resolve_join(join, read.announced, registry.value_schema, schema_changes_topic(spec), pinned)
 
 
 def plan_ahead(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> JoinJob:
@@ -213,7 +217,7 @@ def open_join(spec: PipelineSpec, name: str, epoch: int) -> OpenedJoin:
         job, partitions = with_topics(spec, log, _on_its_state(job, read, registry), read)
         require_kept(log, job)
         next_record, announcement = _next_record(job, epoch, read)
-        if record is not None and announcement is not None and announcement.kind is SchemaChangeKind.SCHEMA:
+        if announcement is not None and announcement.kind is SchemaChangeKind.SCHEMA and _shows_others(read, job):
             _require_no_later_step(spec, name)
         checkpoint = checkpoint_of(spec, name, next_record.generation)
         begins = record is None or next_record.generation != record.generation
@@ -234,6 +238,12 @@ def open_join(spec: PipelineSpec, name: str, epoch: int) -> OpenedJoin:
         keep_job(checkpoint, job)
         failed.pop_all()
         return result
+
+
+def _shows_others(read: ReadJoin, job: JoinJob) -> bool:
+    """Whether an output has other fields than it had; wider ones are those that it had."""
+    before = None if read.record is None else read.record.made
+    return before is not None and before.fields != made_join(job.plan).fields
 
 
 def open_join_publisher(
@@ -282,11 +292,6 @@ def estimate_of_join(log: TopicReader, registry: Registry, job: JoinJob) -> Sequ
     return estimate_state(job, log.scan, log.begins(places), log.ends(places), registry.value_schema)
 
 
-def forgetful_inputs(log: TopicReader, job: JoinJob) -> Sequence[str]:
-    """The topics of a join from which it could not be made again for ever. Raises UnavailableError."""
-    return forgetful_topics(log.admin, {stream.topic for stream in job.streams})
-
-
 def read_join_record(spec: PipelineSpec, log: TopicReader, name: str) -> JoinRecord | None:
     """Where a join stands, None before its first record."""
     record = committed_position(spec, log, name)
@@ -303,6 +308,8 @@ def _next_record(job: JoinJob, epoch: int, read: ReadJoin) -> tuple[JoinRecord, 
     if record is None:
         return fresh, Announcement(SchemaChangeKind.SCHEMA, (1, 0, 0))
     if read.has_state and not (record.batch == NO_BATCH and record.digest != digest):
+        # It fits the state that it is of, whatever is wider by now.
+        made = made if record.made is None else replace(made, basis=record.made.basis)
         going_on = replace(record, epoch=epoch, digest=digest, schema_ids=schema_ids, made=made)
         if record.digest == digest:
             return going_on, None
@@ -334,7 +341,7 @@ def _on_its_state(job: JoinJob, read: ReadJoin, registry: Registry) -> JoinJob:
     if record.made is None:
         return job
     tables = [table_schema(registry.value_schema(stream.schema_id)) for stream in job.streams]
-    return replace(job, plan=fit_plan(job.plan, tables, record.made))
+    return widened(replace(job, plan=fit_plan(job.plan, tables, record.made)), registry.value_schema)
 
 
 def _announced(spec: PipelineSpec, log: TopicReader) -> list[SchemaChange]:
@@ -365,29 +372,3 @@ def with_topics(
         streams.append(replace(stream, topic_id=topic_id, timelines=starts))
     partitions = [(name, number) for name, (_, count) in shapes.items() for number in range(count)]
     return replace(job, streams=tuple(streams)), partitions
-
-
-def require_kept(log: TopicReader, job: JoinJob) -> None:
-    """Raise UsageError for a compacted topic whose messages may lack columns: older ones, which have them, are gone.
-
-    Raises UnavailableError when the brokers are away.
-    """
-    inputs = zip(job.streams, job.plan.inputs, strict=True)
-    for topic in compacted_topics(log.admin, {stream.topic for stream, given in inputs if given.is_partial}):
-        message = f"the join {job.name} needs all messages of {topic}, whose rows may lack columns, and it is compacted"
-        table = next(stream.table for stream in job.streams if stream.topic == topic)
-        hint = (
-            f"set cleanup.policy=delete, retention.ms=-1 and retention.bytes=-1 on {topic}; "
-            f"then have its rows read again: penstock snapshot FILE {table} --full-refresh"
-        )
-        raise UsageError(message, hint)
-
-
-def require_whole(log: TopicReader, job: JoinJob, partitions: Sequence[tuple[str, int]]) -> None:
-    """Raise UsageError unless every message of the inputs is there: without the first ones rows are missing."""
-    begins: Mapping[tuple[str, int], int] = log.begins(partitions)
-    for (topic, partition), offset in begins.items():
-        if offset:
-            message = f"the join {job.name} needs all of {topic}, and its messages before {partition}/{offset} are gone"
-            hint = f"join the table in a new pipeline, and set retention.ms=-1 and retention.bytes=-1 on {topic}"
-            raise UsageError(message, hint)

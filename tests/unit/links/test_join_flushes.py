@@ -1,4 +1,4 @@
-"""A join names a micro-batch in Kafka when its state is on the disk, and not before: a power cut takes neither alone."""
+"""A join names a micro-batch in Kafka when its state is on the disk, and not before."""
 
 from __future__ import annotations
 
