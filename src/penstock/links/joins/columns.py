@@ -79,7 +79,7 @@ class InputColumns:
         return decode_json_keys([table.column(name) for name in self._given.row_key], keys)
 
     def since(self) -> Sequence[Mapping[str, Column]]:
-        """What the columns have been since the plan was made, by its names, in order; those that are gone are not there.
+        """What the columns have been since the plan was made, by its names, in order, but for those that are gone.
 
         Raises as `pieces`.
         """
