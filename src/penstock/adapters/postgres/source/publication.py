@@ -69,8 +69,9 @@ SELECT t.schemaname::text, t.tablename::text, coalesce({number}, 0), p.xmin::tex
  WHERE t.pubname = %s
 """
 _LISTED_GENERATED: Final = """
-SELECT r.prrelid::regclass::text, a.attname::text
+SELECT n.nspname || '.' || c.relname, a.attname::text
   FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
+  JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_attribute a ON a.attrelid = r.prrelid AND a.attnum = ANY(r.prattrs)
  WHERE p.pubname = %s AND a.attgenerated <> ''
 """
