@@ -131,7 +131,7 @@ def test_messages_whose_evaluation_was_cancelled_are_no_dead_letters(spark: Spar
     function = load_code(harness.job.spolt).function
     assert isinstance(function, Transforms)
     code = replace(load_code(harness.job.spolt), function=replace(function, evaluate=expressions(spark)))
-    given = [harness._raw(create("shop.orders", {"id": number}), number) for number in range(4)]
+    given = [next(harness._raws(create("shop.orders", {"id": number}), number)) for number in range(4)]
     runner = SpoltRunner(harness.job, code, given[0][1], harness.schemas)
 
     with cancelling(spark), pytest.raises(UnavailableError, match="SPARK_JOB_CANCELLED"):

@@ -7,11 +7,12 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.config.places import has_state
 from penstock.core.errors import PenstockError
 from penstock.ports.state import STARTING
 from penstock.wiring.identity import own_identity, require_identity
 from penstock.wiring.open import open_pipeline_state
-from penstock.wiring.pipeline_status import ALIVE, has_state
+from penstock.wiring.pipeline_status import ALIVE
 
 if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec

@@ -89,14 +89,14 @@ class Life:
             count = piece.num_rows
             changed = Changed(piece, np.zeros(count, np.bool_), 0, np.arange(count), orders[part])
             events = row_events(plan, 0, changed)
-            names = [column.name for column in plan.inputs[0].stored.columns]
+            stored = [column.name for column in plan.inputs[0].stored.columns]
             for op, row in zip(events.column("op").to_pylist(), events.column("row"), strict=True):
                 if op == DELETE:
                     found.append(None)
                     continue
                 assert op == UPSERT
                 values = decode_stored(plan.inputs[0], pa.array([row.as_py()], pa.binary()))
-                found.append({name: value[0].as_py() for name, value in zip(names, values, strict=True)})
+                found.append({name: value[0].as_py() for name, value in zip(stored, values, strict=True)})
         return found
 
 

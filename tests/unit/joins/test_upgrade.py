@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -150,6 +150,12 @@ SMALL_REVIEW = replace(
 BEGUN = plan(replace(REVIEWS, table=SMALL_REVIEW, where="stars > 3"))
 
 
+def values(plan: JoinPlan, rows: pa.BinaryArray) -> list[list[object]]:
+    """The columns that the first input has in `rows` of a state."""
+    columns: list[pa.Array[Any]] = [*decode_stored(plan.inputs[0], rows)]
+    return [column.to_pylist() for column in columns]
+
+
 def test_a_wider_column_is_wider_in_the_state_in_conditions_and_in_the_output() -> None:
     wider = widen_plan(BEGUN, since({"stars": WIDE, "city": TextType(300, "utf8mb4")}, {"stars": SMALL}))
 
@@ -157,11 +163,10 @@ def test_a_wider_column_is_wider_in_the_state_in_conditions_and_in_the_output() 
     assert (found["stars"], found["city"]) == (WIDE, TextType(300, "utf8mb4"))
     rows = pa.table({"review_id": [1], "biz_id": [7], "stars": pa.array([70000], pa.int32())}).to_batches()[0]
     assert find_seen(wider.inputs[0], rows).tolist() == [True]
-    (_, _, stars) = decode_stored(wider.inputs[0], encode_stored(wider.inputs[0], rows))
-    assert stars.to_pylist() == [70000]
+    assert values(wider, encode_stored(wider.inputs[0], rows)) == [[1], [7], [70000]]
     # What was kept before is read on, and the next start finds the same join.
     kept = encode_stored(BEGUN.inputs[0], rows.set_column(2, "stars", pa.array([7], pa.int16())))
-    assert [column.to_pylist() for column in decode_stored(wider.inputs[0], kept)] == [[1], [7], [7]]
+    assert values(wider, kept) == [[1], [7], [7]]
     assert wider.digest != BEGUN.digest
     assert made_join(wider).fields == made_join(BEGUN).fields
     assert stays_in_topic(wider.output, [value_schema(BEGUN.output)])

@@ -49,9 +49,7 @@ class Capture:
         registry = KnownTables(SHAPES)
         tracker = KnownTables({table: shape for table, shape in SHAPES.items() if table != altered})
         catalog = TableCatalog("pg", tracker, registry, told, lambda table: table in wanted)
-        return OpenCapture.resume(
-            CaptureParts(self.publisher, catalog, cast("Replay", Statements()), "schemas", 1), epoch
-        )
+        return OpenCapture.resume(CaptureParts(self.publisher, catalog, cast("Replay", Statements()), "schemas"), epoch)
 
 
 def test_it_stops_where_it_was_left_out_and_says_so_until_its_rows_are_read_again(publisher: MemoryPublisher) -> None:

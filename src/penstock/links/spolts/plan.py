@@ -87,10 +87,10 @@ class SpoltPlanner:
                         stop = min(end, start + _RANGE_OFFSETS_MAX)
                         topic_id = shapes[topic][0]
                         ranges.append(InputRange(topic, partition, start, stop, topic_id, given, self._read_to))
-        place = next((each for each in record.places if each in ends), None)
-        if passed and not ranges and place is not None:
-            at, topic_id = record.places[place], shapes[place[0]][0]
-            return [InputRange(*place, at, at, topic_id, inputs[place[0]], self._read_to)]
+        known = next((each for each in record.places if each in ends), None)
+        if passed and not ranges and known is not None:
+            at, topic_id = record.places[known], shapes[known[0]][0]
+            return [InputRange(*known, at, at, topic_id, inputs[known[0]], self._read_to)]
         return ranges
 
     def _judge(self, record: SpoltRecord, inputs: Collection[str], ahead: Collection[tuple[str, int]]) -> bool:
