@@ -15,7 +15,7 @@ from penstock.cli.arguments import OptionalConfigFile  # noqa: TC001 - Typer rea
 from penstock.cli.audit_stages import refuse_without_file, stage_lines
 from penstock.cli.console import format_seconds, open_console, say_note
 from penstock.cli.option_groups import grouped
-from penstock.core.commands import name_file
+from penstock.core.commands import name_file, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -154,7 +154,7 @@ def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool, stages: bool)
                 # What was found is told all the same.
                 say_note(_told(error, file))
         elif any(table.rows for report in reports for table in report.tables):
-            say_note(f"to have the rows that differ published again, type: penstock audit {file} --repair")
+            say_note(f"to have the rows that differ published again, type: penstock audit {shell_word(file)} --repair")
         return reports
 
 
@@ -207,13 +207,13 @@ def _repair(spec: PipelineSpec, file: Path, reports: Sequence[AuditReport], *, i
     for each in asked.snapshots:
         say_note(f"{each.table}: {len(each.options.keys)} row(s) are to be read again")
     if not is_running:
-        say_note(f"the pipeline does not run; to have them repaired: penstock run {file}; then audit again")
+        say_note(f"the pipeline does not run; to have them repaired: penstock run {shell_word(file)}; then audit again")
         return False
     ended = await_repairs(spec, asked.snapshots, _REPAIR_SECONDS)
     for each in ended:
         if each.error or not each.status.has_ended:
             why = each.error or "the rows were not read again in time"
-            say_note(f"{each.table}: {why}: see penstock snapshot {file} --status")
+            say_note(f"{each.table}: {why}: see penstock snapshot {shell_word(file)} --status")
     return True
 
 

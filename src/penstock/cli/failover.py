@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.core.commands import shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +125,7 @@ def slot_lines(done: SlotFound, address: str, *, file: str, is_in_file: bool) ->
         )
     if not is_in_file:
         lines.append(f"Now write {address} into {file}, as host and port of {done.source}.")
-    return [*lines, f"To go on: penstock run {file}"]
+    return [*lines, f"To go on: penstock run {shell_word(file)}"]
 
 
 def describe(done: FailedOver, address: str) -> dict[str, object]:
@@ -160,7 +161,7 @@ def report_lines(done: FailedOver, address: str, *, file: str, is_in_file: bool)
     ]
     if not is_in_file:
         lines.append(f"Now write {address} into {file}, as host and port of {done.source}.")
-    return [*lines, f"To go on: penstock run {file}"]
+    return [*lines, f"To go on: penstock run {shell_word(file)}"]
 
 
 def _describe_place(place: BinlogPosition) -> dict[str, object]:

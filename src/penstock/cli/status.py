@@ -11,6 +11,7 @@ from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the a
 from penstock.cli.console import format_bytes, format_seconds, open_console
 from penstock.cli.snapshot_words import snapshot_line
 from penstock.cli.status_json import describe
+from penstock.core.commands import shell_word
 from penstock.wiring.health import police_words
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _first_line(file: str, pipeline: str, status: PipelineStatus) -> tuple[str, 
         return f"{pipeline} runs, and Spark is being started again", "bold yellow"
     if status.holder:
         return f"{pipeline} is running ({status.holder})", "bold green"
-    return f"{pipeline} is not running; to start it: penstock run {file}", "bold"
+    return f"{pipeline} is not running; to start it: penstock run {shell_word(file)}", "bold"
 
 
 def _link_table(status: PipelineStatus) -> Table:
@@ -202,7 +203,7 @@ def _print_problems(console: Console, status: PipelineStatus, problems: Sequence
             console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for (name, table_name), count in status.skipped.items():
         note = f"{name}, {table_name}: {count:,} change(s) were skipped"
-        hint = f"penstock table FILE {table_name} --link {name}"
+        hint = f"penstock table FILE {shell_word(table_name)} --link {name}"
         console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for table in status.tables:
         if table.hint and not table.error:

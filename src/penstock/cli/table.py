@@ -13,6 +13,7 @@ import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.option_groups import grouped
+from penstock.core.commands import name_file, shell_word
 from penstock.core.errors import UsageError
 from penstock.ports.table_actions import Action, Stage
 
@@ -104,14 +105,12 @@ def _show(file: Path, spec: PipelineSpec, links: Sequence[str], name: str, *, as
         skipped = [change for link in links for change in actions.skipped(link, name)]
     _print(file, requests, skipped, as_json=as_json)
     if not requests and not skipped and not as_json:
-        typer.echo(
-            f"nobody has asked for anything of {name} at {', '.join(links)}; see how it is: penstock status {file}"
-        )
+        way = f"see how it is: penstock status {shell_word(file)}"
+        typer.echo(f"nobody has asked for anything of {name} at {', '.join(links)}; {way}")
 
 
 def _print(file: Path, requests: Sequence[TableRequest], skipped: Sequence[SkippedChange], *, as_json: bool) -> None:
     from penstock.cli.console import format_time, open_console  # noqa: PLC0415 - see `table`
-    from penstock.core.commands import name_file  # noqa: PLC0415
 
     if as_json:
         told = {"requests": [asdict(each) for each in requests], "skipped": [asdict(each) for each in skipped]}
@@ -133,7 +132,6 @@ def _print(file: Path, requests: Sequence[TableRequest], skipped: Sequence[Skipp
 def _say_what_came_of_it(file: Path, spec: PipelineSpec, found: Sequence[TableRequest]) -> None:
     """Say of each link at which the table was let go on whether it does: a table that stopped may stop again."""
     from penstock.cli.console import say_note  # noqa: PLC0415 - see `table`
-    from penstock.core.commands import name_file  # noqa: PLC0415
     from penstock.wiring.table_requests import still_stopped  # noqa: PLC0415
     from penstock.wiring.table_sources import sources_to_name  # noqa: PLC0415
 
@@ -152,5 +150,6 @@ def _say_what_came_of_it(file: Path, spec: PipelineSpec, found: Sequence[TableRe
 def _say_open(file: Path, typed: str, *, is_running: bool) -> None:
     from penstock.cli.console import say_note  # noqa: PLC0415 - see `table`
 
-    then = f"see what comes of it: penstock table {file} {typed}"
-    say_note(then if is_running else f"nobody runs the pipeline; to have it done: penstock run {file}; {then}")
+    then = f"see what comes of it: penstock table {shell_word(file)} {typed}"
+    start = "" if is_running else f"nobody runs the pipeline; to have it done: penstock run {shell_word(file)}; "
+    say_note(f"{start}{then}")

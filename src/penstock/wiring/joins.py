@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.adapters.kafka.described import compacted_topics, forgetful_topics
 from penstock.adapters.kafka.topics import letters_topic
 from penstock.core.avro.schemas import table_schema, value_schema
+from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 from penstock.core.joins.upgrade import REBUILD, column_renames, fit_plan, made_join
 from penstock.core.positions import timeline_of
@@ -374,7 +375,7 @@ def require_kept(log: TopicReader, job: JoinJob) -> None:
         table = next(stream.table for stream in job.streams if stream.topic == topic)
         hint = (
             f"set cleanup.policy=delete, retention.ms=-1 and retention.bytes=-1 on {topic}; "
-            f"then have its rows read again: penstock snapshot FILE {table} --full-refresh"
+            f"then have its rows read again: penstock snapshot FILE {shell_word(table)} --full-refresh"
         )
         raise UsageError(message, hint)
 
