@@ -14,6 +14,7 @@ import typer
 from penstock.cli.arguments import OptionalConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.audit_stages import refuse_without_file, stage_lines
 from penstock.cli.console import format_seconds, open_console, say_note
+from penstock.cli.console_tables import shown
 from penstock.cli.option_groups import grouped
 from penstock.core.commands import name_file, shell_word
 
@@ -262,7 +263,7 @@ def _print(console: Console, report: AuditReport, file: str) -> None:
         style = {"equal": "green", "different": "red"}.get(each.state, "yellow")
         state = Text(each.state, style=style)
         counted = (f"{each.equal + each.unequal:,}", f"{each.unequal:,}", f"{each.source_rows:,}")
-        table.add_row(Text(each.table), state, *_score_texts(each.score), *counted, f"{each.wrong_rows:,}")
+        table.add_row(shown(each.table), state, *_score_texts(each.score), *counted, f"{each.wrong_rows:,}")
     console.print(table)
     for each in report.tables:
         for line in _lines(each):

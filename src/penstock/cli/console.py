@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from typing import TYPE_CHECKING
+from unicodedata import category
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,10 +32,21 @@ def say_note(text: str) -> None:
 def open_console(*, stderr: bool = False) -> Console:
     """A console for a terminal, or for a file or pipe, where it writes neither colours nor line breaks of its own."""
     # Rich takes a tenth of a second to import, which only those who print should wait for.
-    from rich.console import Console  # noqa: PLC0415
+    from penstock.cli.plain_console import PlainConsole  # noqa: PLC0415
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else 200)
+    return PlainConsole(stderr=stderr, width=None if stream.isatty() else 200)
+
+
+def printable(text: str) -> str:
+    """Return text as a terminal may get it: control characters as U+FFFD, save line ends and tabs.
+
+    So are the invisible ones that turn the direction of text, or hide some of it; spaces of all kinds stay.
+    """
+    if text.isprintable():
+        return text
+    kept = (each if each.isprintable() or each in "\n\t" or category(each) == "Zs" else "\ufffd" for each in text)
+    return "".join(kept)
 
 
 def format_seconds(seconds: float | None) -> str:

@@ -72,7 +72,10 @@ def failover(
         else:
             done = fail_over(servers.spec, source, "gtid" if by == "gtid" else "heartbeat" if by else None)
             described, lines = describe(done, to), report_lines(done, to, file=str(file), is_in_file=is_in_file)
-    for line in [json.dumps(described, indent=2)] if as_json else lines:
+    if as_json:
+        typer.echo(json.dumps(described, indent=2))
+        return
+    for line in lines:
         open_console().print(line, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.console import open_console, say_note
+from penstock.cli.console_tables import shown
 from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def sql(
             raise
         hint = f"nothing has been loaded into {chosen.name} yet: wait until penstock status FILE shows rows there"
         raise UsageError(error.message, hint) from error
-    _print_rows(result.rows, as_json=as_json)
+    print_answer(result.rows, as_json=as_json)
     if result.truncated:
         say_note(f"these are the first {result.rows.num_rows} rows; there are more")
 
@@ -95,7 +96,8 @@ def _query_lake(spec: PipelineSpec, sink: DeltaSinkSpec, statement: str, limits:
             close_session(session)
 
 
-def _print_rows(rows: pa.Table, *, as_json: bool) -> None:
+def print_answer(rows: pa.Table, *, as_json: bool) -> None:
+    """Print rows as a table, or each as a line of JSON."""
     named = rows.rename_columns(_distinct(rows.column_names))
     if as_json:
         for row in named.to_pylist():
@@ -111,13 +113,13 @@ def _table(rows: pa.Table) -> Table:
 
     table = Table(box=box.SIMPLE)
     for name in rows.column_names:
-        table.add_column(Text(name), overflow="fold")
+        table.add_column(shown(name), overflow="fold")
     for row in rows.to_pylist():
-        table.add_row(*(Text("NULL", style="dim") if value is None else Text(_shown(value)) for value in row.values()))
+        table.add_row(*(Text("NULL", style="dim") if value is None else shown(_text(value)) for value in row.values()))
     return table
 
 
-def _shown(value: object) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else str(_plain(value))
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
-from penstock.cli.console import format_bytes, format_seconds, open_console
+from penstock.cli.console import format_bytes, format_seconds, open_console, printable
+from penstock.cli.console_tables import shown
 from penstock.cli.snapshot_words import snapshot_line
 from penstock.cli.status_json import describe
 from penstock.core.commands import shell_word
@@ -126,7 +127,7 @@ def _table_table(overview: Overview) -> Table:
     table = _new_table("table", "state", *(stage.name for stage in stages), numbers=[stage.name for stage in stages])
     for row in overview.tables:
         cells = [_cell(row.cells.get(stage.name)) for stage in stages]
-        table.add_row(Text(row.table), Text(row.state, style="red" if row.is_stopped else ""), *cells)
+        table.add_row(shown(row.table), Text(row.state, style="red" if row.is_stopped else ""), *cells)
     return table
 
 
@@ -168,8 +169,8 @@ def _audit_table(status: PipelineStatus) -> Table:
         state = Text(each.state, style=style)
         if each.table and each.state not in {"failed", "lagging", "not reached"}:
             # What the others have to say is a problem, and stands there.
-            state.append(f"\n{each.why}" if each.why else "", style="dim")
-        table.add_row(Text(each.audit), Text(each.table), state, score, bounds, f"{each.wrong_rows:,}", f"{ended} ago")
+            state.append(printable(f"\n{each.why}") if each.why else "", style="dim")
+        table.add_row(Text(each.audit), shown(each.table), state, score, bounds, f"{each.wrong_rows:,}", f"{ended} ago")
     return table
 
 

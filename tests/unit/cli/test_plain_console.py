@@ -1,0 +1,66 @@
+"""What is printed is what is there: no emoji for `:name:`, no markup, and no code for the operator's terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+import structlog
+
+from penstock.cli.console import open_console, printable, say_error, say_note
+from penstock.cli.console_tables import print_rows
+from penstock.cli.logs import open_logs
+from penstock.cli.sql import print_answer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLEARED = "a\x1b[2Jb\x9b2Jc\x07d\re\u202ef"
+SHOWN = "a\ufffd[2Jb\ufffd2Jc\ufffdd\ufffde\ufffdf"
+
+
+def test_colons_and_brackets_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "penstock table FILE 'shop.a:b:c' resume uuid:x:1-5 :smiley: [bold]"
+    open_console().print(text, soft_wrap=True)
+    print_rows(open_console(), ":smiley:", ["[b]"], [[text]])
+    say_note(text)
+    say_error(text, text)
+
+    out, err = capsys.readouterr()
+
+    assert out.count(text) == 2
+    assert out.splitlines()[1].rstrip() == ":smiley:"
+    assert err.count(text) == 3
+
+
+def test_no_character_of_a_row_is_a_terminals_code(capsys: pytest.CaptureFixture[str]) -> None:
+    open_console().print(CLEARED, soft_wrap=True)
+    print_answer(pa.table({CLEARED: [CLEARED]}), as_json=False)
+    say_error(CLEARED, CLEARED)
+
+    out, err = capsys.readouterr()
+
+    assert out.count(SHOWN) == 3
+    assert err.count(SHOWN) == 2
+
+
+def test_text_of_all_languages_and_its_spaces_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "Zürich\u00a0\u3000東京 🙂\tend"
+    open_console().print(text, soft_wrap=True)
+
+    assert printable(text) == text
+    assert "Zürich\u00a0\u3000東京 🙂" in capsys.readouterr().out
+
+
+def test_a_log_on_a_terminal_has_no_codes_of_names_and_its_file_has_them_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = open_logs(tmp_path, console=True)
+    structlog.get_logger("penstock").warning(CLEARED, table=CLEARED)
+
+    shown = capsys.readouterr().err
+    assert shown.count(SHOWN) == 2
+    assert not set("\x1b\x9b\x07\r\u202e") & set(shown)
+    assert json.loads(file.read_text())["table"] == CLEARED
