@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -42,7 +43,8 @@ def sql(
 
     A source's table shop.orders is there as shop.orders. The answer shows one
     committed state of all tables. At most 1,000 rows are shown, with --json
-    100,000, and a query is ended after a minute.
+    100,000, and a query is ended after a minute. JSON has no NaN and no infinite
+    numbers: they are the texts "NaN", "Infinity" and "-Infinity".
     """
     # Imported here so that `sql --help` need not wait for databases' drivers.
     from penstock.config.load import load  # noqa: PLC0415
@@ -101,7 +103,7 @@ def print_answer(rows: pa.Table, *, as_json: bool) -> None:
     named = rows.rename_columns(_distinct(rows.column_names))
     if as_json:
         for row in named.to_pylist():
-            typer.echo(json.dumps(row, default=_plain, ensure_ascii=False))
+            typer.echo(json.dumps(_finite(row), default=_plain, ensure_ascii=False, allow_nan=False))
     else:
         open_console().print(_table(named))
 
@@ -126,6 +128,19 @@ def _text(value: object) -> str:
 def _plain(value: object) -> str:
     """Write what JSON has no way for: bytes in hexadecimal, the rest (decimals, dates) as their text."""
     return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _finite(value: object) -> object:
+    """Write floats that JSON has no number for as their text, in lists and structs too."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case dict():
+            return {name: _finite(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_finite(each) for each in value]
+        case _:
+            return value
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -64,3 +65,15 @@ def test_a_log_on_a_terminal_has_no_codes_of_names_and_its_file_has_them_all(
     assert shown.count(SHOWN) == 2
     assert not set("\x1b\x9b\x07\r\u202e") & set(shown)
     assert json.loads(file.read_text())["table"] == CLEARED
+
+
+def test_what_json_has_no_number_for_is_text_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    values = [math.nan, math.inf, -math.inf, 0.5]
+    print_answer(
+        pa.table({"a": values, "b": [[each] for each in values], "c": [{"d": [each]} for each in values]}), as_json=True
+    )
+
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in capsys.readouterr().out.splitlines()]
+    assert [line["a"] for line in lines] == ["NaN", "Infinity", "-Infinity", 0.5]
+    assert [line["b"] for line in lines] == [["NaN"], ["Infinity"], ["-Infinity"], [0.5]]
+    assert [line["c"] for line in lines] == [{"d": ["NaN"]}, {"d": ["Infinity"]}, {"d": ["-Infinity"]}, {"d": [0.5]}]
