@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -113,22 +114,44 @@ def audit(
 
     Exit code 0: all that was compared is equal. 3: a table scores below the
     threshold of its audit, or a stage before it differs. 1: unknown, as a table
-    lags or cannot be read.
+    lags or cannot be read; or the file of --html could not be written.
     """
     from penstock.core.audit.report import describe  # noqa: PLC0415 - `audit --help` need not wait for it
-    from penstock.core.audit.report_html import render_html  # noqa: PLC0415 - as above
 
     if file is None and (stages or repair):
         refuse_without_file()
-    reports = _audit_tables(urls) if file is None else _audit_pipeline(file, urls, repair=repair, stages=stages)
     if html is not None:
-        html.write_text(render_html(reports), encoding="utf-8")
+        _require_writable(html)
+    reports = _audit_tables(urls) if file is None else _audit_pipeline(file, urls, repair=repair, stages=stages)
     if as_json:
         typer.echo(json.dumps(describe(reports), indent=2, ensure_ascii=False))
     else:
         for report in reports:
             _print(open_console(), report, str(file))
-    raise typer.Exit(_exit_code(reports))
+    is_written = html is None or _write_html(html, reports)
+    raise typer.Exit(_exit_code(reports) or (0 if is_written else _FAILED))
+
+
+def _require_writable(html: Path) -> None:
+    """Raise UsageError where no report can be written: an audit may take an hour, and this is known before it."""
+    from penstock.core.errors import UsageError  # noqa: PLC0415 - as above
+
+    place = html if html.exists() else html.parent
+    if html.is_dir() or not html.parent.is_dir() or not os.access(place, os.W_OK):
+        message = f"the report {html} cannot be written"
+        raise UsageError(message, "name a file with --html, in a folder that is there and that you may write to")
+
+
+def _write_html(html: Path, reports: Sequence[AuditReport]) -> bool:
+    """Write the report behind what is printed; if that fails, say so, as what was found is there already."""
+    from penstock.core.audit.report_html import render_html  # noqa: PLC0415 - as above
+
+    try:
+        html.write_text(render_html(reports), encoding="utf-8")
+    except OSError as error:
+        say_note(f"the report {html} could not be written: {error.strerror}")
+        return False
+    return True
 
 
 def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool, stages: bool) -> Sequence[AuditReport]:
