@@ -108,7 +108,7 @@ def _wants_to_correct(error: Exception) -> bool:
     if isinstance(error, ConfigError):
         say_error(error.message, error.hint, error.error_code)
     try:
-        return typer.confirm("\nCorrect your answers? Enter keeps each as it is", default=True)
+        return typer.confirm("\nCorrect your answers? Enter keeps each as it is", default=True, err=True)
     except typer.Abort:
         return False
 

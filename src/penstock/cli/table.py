@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import sys
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.cli.console import printable
 from penstock.cli.option_groups import grouped
 from penstock.core.commands import name_file, shell_word
 from penstock.core.errors import UsageError
@@ -75,7 +77,7 @@ def table(
         return
     if action is Action.DROP and not yes:
         _confirm(name, links)
-    asked = ask_for_action(spec, name, action, place.link, getpass.getuser(), place.source)
+    asked = ask_for_action(spec, name, action, place.link, _user(), place.source)
     is_running = read_status(spec).holder != ""
     found = await_requests(spec, asked, _AWAIT_SECONDS if is_running else 0.0)
     _print(file, found, (), as_json=as_json)
@@ -89,12 +91,21 @@ def table(
         _say_what_came_of_it(file, spec, found)
 
 
+def _user() -> str:
+    """Who asks: a user without a name (in a container, say) by its number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
 def _confirm(name: str, links: Sequence[str]) -> None:
     """Ask whoever sits there. Raises UsageError where nobody does, and Abort for no."""
     what = f"{', '.join(links)} will forget how far {name} is loaded, and load no more of it until a snapshot"
     if not sys.stdin.isatty():
         raise UsageError(what, "to drop it without being asked, give --yes")
-    typer.confirm(f"{what}. Drop it?", abort=True)
+    # On standard error: what is on standard output may be for a program.
+    typer.confirm(f"{printable(what)}. Drop it?", abort=True, err=True)
 
 
 def _show(file: Path, spec: PipelineSpec, links: Sequence[str], name: str, *, as_json: bool) -> None:
