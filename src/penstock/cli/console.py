@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from typing import TYPE_CHECKING
-from unicodedata import category
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,17 +35,6 @@ def open_console(*, stderr: bool = False) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     return PlainConsole(stderr=stderr, width=None if stream.isatty() else 200)
-
-
-def printable(text: str) -> str:
-    """Return text as a terminal may get it: control characters as U+FFFD, save line ends and tabs.
-
-    So are the invisible ones that turn the direction of text, or hide some of it; spaces of all kinds stay.
-    """
-    if text.isprintable():
-        return text
-    kept = (each if each.isprintable() or each in "\n\t" or category(each) == "Zs" else "\ufffd" for each in text)
-    return "".join(kept)
 
 
 def format_seconds(seconds: float | None) -> str:

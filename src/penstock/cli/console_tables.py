@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.cli.console import printable
+from penstock.cli.plain_text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -48,7 +48,7 @@ def failover(
     cannot be sure it changes nothing and says why. No instance of the pipeline may
     run meanwhile. The file is left as it is: write host and port into it afterwards.
     """
-    from penstock.cli.console import open_console, say_note  # noqa: PLC0415 - --help must not wait for Kafka's library
+    from penstock.cli.console import say_note  # noqa: PLC0415 - --help must not wait for Kafka's library
     from penstock.cli.leading import leading  # noqa: PLC0415
     from penstock.cli.logs import open_logs  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
@@ -72,6 +72,12 @@ def failover(
         else:
             done = fail_over(servers.spec, source, "gtid" if by == "gtid" else "heartbeat" if by else None)
             described, lines = describe(done, to), report_lines(done, to, file=str(file), is_in_file=is_in_file)
+    _print(described, lines, as_json=as_json)
+
+
+def _print(described: dict[str, object], lines: Sequence[str], *, as_json: bool) -> None:
+    from penstock.cli.console import open_console  # noqa: PLC0415 - see `failover`
+
     if as_json:
         typer.echo(json.dumps(described, indent=2))
         return

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from penstock.cli.console import printable
+from penstock.cli.plain_text import printable
 from penstock.core.commands import name_file
 from penstock.core.errors import UsageError
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from penstock.cli.console import printable
+from penstock.cli.plain_text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
-from penstock.cli.console import printable, say_error
+from penstock.cli.console import say_error
+from penstock.cli.plain_text import printable
 from penstock.core.errors import PenstockError
 
 if TYPE_CHECKING:

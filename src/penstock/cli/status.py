@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
-from penstock.cli.console import format_bytes, format_seconds, open_console, printable
+from penstock.cli.console import format_bytes, format_seconds, open_console
 from penstock.cli.console_tables import shown
+from penstock.cli.plain_text import printable
 from penstock.cli.snapshot_words import snapshot_line
 from penstock.cli.status_json import describe
 from penstock.core.commands import shell_word

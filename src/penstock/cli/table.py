@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
-from penstock.cli.console import printable
 from penstock.cli.option_groups import grouped
+from penstock.cli.plain_text import printable
 from penstock.core.commands import name_file, shell_word
 from penstock.core.errors import UsageError
 from penstock.ports.table_actions import Action, Stage

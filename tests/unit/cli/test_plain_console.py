@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 import structlog
 
-from penstock.cli.console import open_console, printable, say_error, say_note
+from penstock.cli.console import open_console, say_error, say_note
 from penstock.cli.console_tables import print_rows
 from penstock.cli.logs import open_logs
+from penstock.cli.plain_text import printable
 from penstock.cli.sql import print_answer
 
 if TYPE_CHECKING:
