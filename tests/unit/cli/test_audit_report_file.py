@@ -13,7 +13,7 @@ from penstock.cli.main import app
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from click.testing import Result
+    from typer.testing import Result
 
 
 def audit(directory: Path, html: Path | str) -> Result:
