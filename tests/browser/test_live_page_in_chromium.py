@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 from tests.browser.visits import CONTRAST_MIN, LOOKS, LOW_CONTRAST, Scheme, require_structure, visitor
-from tests.unit.web.shop import CONFIG, RULES, SPOLT, Shop, now_ms, served
+from tests.unit.web.shop import CONFIG, JOIN, RULES, SPOLT, Shop, now_ms, served
 
 from penstock.ports.table_actions import Action, Stage, TableRequest
 from penstock.wiring.open import open_pipeline_state, open_table_actions
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Dialog
+    from playwright.sync_api import Browser, Dialog, Route
 
 
 # In the page: cells of tables that are many times higher than wide, for their words are broken letter by letter.
@@ -32,7 +32,8 @@ BROKEN_WORDS = """
 def live(tmp_path: Path) -> Iterator[tuple[Shop, str]]:
     """A pipeline that runs with something of everything that a page may show, and the URL of its page."""
     file = tmp_path / "shop.yaml"
-    file.write_text(CONFIG + RULES + SPOLT)
+    (tmp_path / "reviews.yaml").write_text(JOIN)
+    file.write_text(f"{CONFIG}joins: [reviews.yaml]\n{RULES}{SPOLT}")
     shop = Shop(file)
     with shop.held():
         shop.run()
@@ -42,6 +43,8 @@ def live(tmp_path: Path) -> Iterator[tuple[Shop, str]]:
             state.stop_table("shopdb", "shop.places", "geometry is not carried", "leave it out", now_ms() - 90_000)
             state.save_table_lags("shopdb-to-warehouse", {"shop.orders": now_ms() - 75_000})
         shop.link("big_orders", dead_letters=3)
+        stands = "12345 messages of 16 partitions; made again from 4711 of 12345; it stands still: no such topic"
+        shop.link("business_review_join", position=stands)
         shop.link("objects", failures=1, failed_at_ms=now_ms() - 50_000, failure="a worker died")
         with served(shop) as client:
             yield shop, str(client.base_url)
@@ -81,6 +84,39 @@ def test_a_server_that_dies_is_seen_without_a_reload_and_gone_when_it_is_back(
         expect(page.get_by_text("restarted 1 ")).to_be_visible()
         expect(table).to_be_focused()
         expect(page.locator("#connection")).to_be_hidden()
+
+
+@pytest.mark.nightly
+def test_a_page_that_was_refused_comes_back_by_itself(browser: Browser, live: tuple[Shop, str]) -> None:
+    shop, url = live
+    answers: list[int] = []
+
+    def refuse_twice(route: Route) -> None:
+        answers.append(503)
+        if len(answers) <= 2:
+            route.fulfill(status=503, body="<h1>not now</h1>")
+        else:
+            route.continue_()
+
+    with visitor(browser) as page:
+        # It comes again after 5 s, and not after up to 30.
+        page.add_init_script("Math.random = () => 0")
+        page.route("**/events/", refuse_twice)
+        page.goto(url)
+        expect(page.locator("#connection")).to_be_visible()
+        shop.servers("starting", "running", 1)
+
+        expect(page.locator(".trouble", has_text="it died, and is being started again")).to_be_visible(timeout=30_000)
+        expect(page.locator("#connection")).to_be_hidden()
+
+
+def test_an_answer_that_nobody_can_read_is_not_told_as_nothing_done(browser: Browser, live: tuple[Shop, str]) -> None:
+    with visitor(browser) as page:
+        page.route("**/tables", lambda route: route.fulfill(status=503, body="<h1>not now</h1>"))
+        page.goto(live[1])
+        page.get_by_role("button", name="Pause shop.orders at shopdb-to-warehouse").click()
+
+        expect(page.locator("#told")).to_contain_text("No answer came: look whether it was done")
 
 
 def test_the_keyboard_comes_to_the_content_and_to_wide_tables(browser: Browser, live: tuple[Shop, str]) -> None:

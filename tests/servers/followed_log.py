@@ -99,7 +99,7 @@ class FollowedLog:
             "src", tracker, registry, [], lambda table: table.schema == schema and table.name != unwanted
         )
         state = open_state(f"sqlite:///{home}/state.db", "p")
-        handler = StatementHandler(state, table_catalog, tracker, MysqlSourceObjects(address(source)), 1)
+        handler = StatementHandler(state, table_catalog, tracker, MysqlSourceObjects(address(source)))
         return cls(source, begin, schema, policy, tracker, registry, table_catalog, handler)
 
     def close(self) -> None:

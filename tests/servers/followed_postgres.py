@@ -80,7 +80,7 @@ class FollowedPostgres:
         table_catalog = TableCatalog("src", catalog, registry, [], lambda table: table.schema == "public")
         catalog.follow(table_catalog.announced_schema, table_catalog.with_number)
         begin = WalPosition(read_head(source.connection), tables_from=read_next_oid(source.connection))
-        replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), table_catalog, catalog, 1)
+        replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), table_catalog, catalog)
         reading = PostgresReading(begin, catalog, table_catalog.wanted)
         return cls(source, stream, registry, table_catalog, replay, reading, monkeypatch)
 

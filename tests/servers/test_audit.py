@@ -233,6 +233,20 @@ def test_an_audit_of_a_target_that_is_away_does_not_hide_what_another_one_found(
     assert "gone.duckdb" in found["gone", "*.*"]["why"]
 
 
+# Nightly: what is said of no table is held by a unit test.
+@pytest.mark.nightly
+def test_a_link_whose_tables_match_nothing_is_not_called_equal(chain: Chain) -> None:
+    config = yaml.safe_load(chain.file.read_text())
+    config["links"][0]["tables"] = [f"{chain.name}.nothing*"]
+    chain.file.write_text(yaml.safe_dump(config))
+
+    result = CliRunner().invoke(app, [str(chain.file), "--json"])
+
+    told = json.loads(result.stdout)
+    assert (result.exit_code, told["passed"]) == (1, False)
+    assert [(each["table"], each["state"]) for each in told["tables"]] == [("*.*", "failed")]
+
+
 # Nightly: which names are asked for is held by tests of moved states.
 @pytest.mark.nightly
 def test_a_link_with_a_schema_is_audited_and_repaired_by_the_source_s_names(

@@ -60,6 +60,9 @@ class MemoryPublisher:
     def take_foreign(self) -> Mapping[str, PositionError]:
         return {}
 
+    def partitions(self, topic: str) -> int:
+        return len(self.ends(topic))
+
     def ends(self, topic: str) -> Sequence[int]:
         del topic
         return (0,)
@@ -242,9 +245,9 @@ def follow(
     """Follow the log of one table from `begin` on; all up to `read_at_once` comes with the first read."""
     table_catalog = open_table_catalog(server, table)
     handler = StatementHandler(
-        open_state(f"sqlite:///{home}/state.db", "p"), table_catalog, KnownTables({}), MysqlSourceObjects(server), 1
+        open_state(f"sqlite:///{home}/state.db", "p"), table_catalog, KnownTables({}), MysqlSourceObjects(server)
     )
-    capture = OpenCapture(CaptureParts(publisher, table_catalog, handler, "schemas", 1), 1, begin, 0)
+    capture = OpenCapture(CaptureParts(publisher, table_catalog, handler, "schemas"), 1, begin, 0)
     stream = open_binlog(server, begin, _SERVER_ID, table_catalog.wanted, Stop.NEVER)
     log = stream if read_at_once is None else ReadAtOnce(stream, read_at_once)
     return LiveCapture(capture, log, LogFollower(table_catalog, {}, begin, pace, BinlogReading(begin)))

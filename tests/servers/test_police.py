@@ -70,6 +70,7 @@ def test_topics_are_made_and_kept_as_the_file_says(make_postgres: Callable[..., 
     assert warehouse == source
     assert chain.stopped() == {}
     assert_a_run_corrects_drift(chain, keeper)
+    assert_all_is_read_where_the_file_asks_for_fewer_partitions(chain)
 
 
 def topic_of(chain: PostgresChain, table: str) -> str:
@@ -134,3 +135,14 @@ def test_the_command_says_in_words_what_it_would_set_and_what_it_cannot(
     assert "messages of one key would be in two partitions, out of order" in result.output
     assert f"src_{chain.name}.public.other: no rule matches it" in result.output
     assert "3 to set, with --apply; 1 cannot be" in result.output
+
+
+def assert_all_is_read_where_the_file_asks_for_fewer_partitions(chain: PostgresChain) -> None:
+    """A rule is for new topics: what is told of a table later says how many partitions its topic has."""
+    chain.file.write_text(chain.file.read_text().replace("partitions: 3, ", ""))
+    chain.write("TRUNCATE kept", "INSERT INTO kept SELECT generate_series(201, 230)")
+    chain.carry()
+
+    source, warehouse = chain.both("SELECT id FROM public.kept ORDER BY id")
+    assert warehouse == source
+    assert len(source) == 30

@@ -14,6 +14,7 @@ from penstock.adapters.postgres.source.publication import Publication, ensure_pu
 from penstock.core.errors import UnfitServerError, UsageError
 from penstock.core.postgres.partitions import files_number, have_changed, partitions_number, were_rewritten
 from penstock.core.snapshots import SnapshotOptions, Status
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.catalog_watch import CatalogWatch
 from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.postgres_failover import take_new_slot
@@ -181,6 +182,72 @@ def test_what_becomes_of_partitions_becomes_of_their_tables(make_postgres: Calla
     _same(chain, "t_1", "t_2", "t_00", "apart", "later")
     assert [len(chain.rows(f"SELECT id FROM public.{name}")) for name in ("t_1", "t_2", "later")] == [2 + 1, 0, 1]
     assert chain.stopped() == {}
+
+
+def test_partitions_that_do_not_log_whole_rows_as_their_table_seems_to_lose_no_value(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(*_TABLES, "ALTER TABLE t ALTER v SET STORAGE EXTERNAL", "ALTER TABLE t REPLICA IDENTITY FULL")
+    chain.write(
+        "ALTER TABLE t_1 ALTER v SET STORAGE EXTERNAL; ALTER TABLE t ADD n int",
+        "INSERT INTO t VALUES (3, repeat('x', 9000), 1)",
+    )
+    chain.carry()
+    chain.write("UPDATE t SET n = 2 WHERE id = 3")
+    chain.carry()
+    _same(chain, "t")
+    before = chain.stopped()
+
+    chain.write("UPDATE t SET id = 4, n = 3 WHERE id = 3")
+    chain.carry()
+    stopped = chain.stopped()
+    for (leaf,) in chain.source_rows("SELECT relid::text FROM pg_partition_tree('public.t')"):
+        chain.write(f"ALTER TABLE {leaf} REPLICA IDENTITY FULL")
+    ask_for_snapshots(chain.spec, ["public.t"], SnapshotOptions(full_refresh=True))
+    chain.carry()
+    chain.write("UPDATE t SET id = 5, n = 4 WHERE id = 4")
+    chain.carry()
+
+    assert before == {}
+    assert "got another key" in stopped["public.t"]
+    assert chain.stopped() == {}
+    _same(chain, "t")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "altered",
+    [
+        # A leaf with an index of its own for its replica identity.
+        ("CREATE UNIQUE INDEX by_n ON t_1 (n)", "ALTER TABLE t_1 REPLICA IDENTITY USING INDEX by_n"),
+        # A table without a key, of whose leaves one has a key.
+        (
+            "ALTER TABLE t DROP CONSTRAINT t_pkey",
+            "ALTER TABLE t_1 ADD PRIMARY KEY (id)",
+            "ALTER TABLE t_1 REPLICA IDENTITY DEFAULT",
+        ),
+    ],
+)
+def test_a_partition_that_does_not_log_the_key_of_its_table_stops_it_and_check_warns(
+    make_postgres: Callable[..., PostgresChain], altered: tuple[str, ...]
+) -> None:
+    chain = make_postgres(*_TABLES, "ALTER TABLE t ADD n int NOT NULL DEFAULT 1", "DELETE FROM t WHERE id = 2")
+    for table in ("t", "t_1", "t_2"):
+        chain.write(f"ALTER TABLE {table} REPLICA IDENTITY FULL")
+    chain.write(*altered)
+    source = chain.spec.sources[0]
+
+    (told,) = [
+        each.message
+        for each in capture_kind(source).examine(source, chain.spec.pipeline)
+        if each.subject.endswith(", keys") and "so it stops" in each.message
+    ]
+    chain.carry()
+    chain.write("UPDATE t SET v = 'b' WHERE id = 1")
+    chain.carry()
+
+    assert "t_1" in told
+    assert "t_1" in chain.stopped()["public.t"]
 
 
 @pytest.mark.nightly

@@ -61,6 +61,12 @@ def test_a_promoted_server_goes_on_with_what_it_has_and_is_refused_behind_it(
         head = read_head(connection)
 
     with closing(open_stream(server, SLOT, ["promoted"], ours)) as stream:
-        assert stream._scanner._end.server_timeline == 2
+        ours_now = stream._scanner._end
+        assert ours_now.server_timeline == 2
+        assert 0 < ours_now.timeline_from <= head
+    with closing(open_stream(server, SLOT, ["promoted"], ours_now)):
+        pass
+    with pytest.raises(PositionError, match=r"Its timeline 2 began at .*, ours at "):
+        open_stream(server, SLOT, ["promoted"], replace(ours_now, timeline_from=ours_now.timeline_from - 8))
     with pytest.raises(PositionError, match="timeline 2 and does not have the log of timeline 1 up to"):
         open_stream(server, SLOT, ["promoted"], replace(ours, lsn=head))

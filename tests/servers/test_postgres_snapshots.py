@@ -188,3 +188,25 @@ def test_what_cannot_be_is_said(make_postgres: Callable[..., PostgresChain]) -> 
         _ask(chain, "t", where="id >")
     with pytest.raises(UsageError, match="is no primary key of"):
         _ask(chain, "t", keys=('{"n": 1}',))
+
+
+def test_comments_since_the_last_changed_row_do_not_keep_a_table_from_being_read(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(
+        "CREATE TYPE place AS (street text, number int)",
+        "CREATE TABLE t (id int PRIMARY KEY, n place, note text)",
+        "INSERT INTO t VALUES (1, ROW('Main', 1), 'a')",
+    )
+    chain.carry()
+    chain.write(
+        "COMMENT ON TABLE t IS 'commented'", "COMMENT ON COLUMN t.n IS 'too'", "ALTER TYPE place RENAME TO address"
+    )
+
+    _ask(chain, "t")
+    chain.carry()
+
+    assert _statuses(chain) == {"t": Status.DONE}
+    assert chain.stopped() == {}
+    source, warehouse = chain.both("SELECT id, n::text, note FROM public.t")
+    assert warehouse == source

@@ -190,6 +190,10 @@ def test_tables_that_give_their_names_away_end_as_in_the_source_or_stop(
 def test_what_the_log_does_not_tell_of_a_changed_table_stops_it(make_postgres: Callable[..., PostgresChain]) -> None:
     tables = ("computed", "filled", "another_key", "padded")
     chain = make_postgres(*(f"CREATE TABLE {table} (id int PRIMARY KEY, c char(3))" for table in tables))
+    chain.write(
+        "CREATE TABLE generated (id int PRIMARY KEY, x int GENERATED ALWAYS AS (id * 2) STORED)",
+        "INSERT INTO generated VALUES (1)",
+    )
     chain.write("ALTER TABLE another_key REPLICA IDENTITY FULL")
     chain.write(*(f"INSERT INTO {table} VALUES (1, 'a')" for table in tables))
     chain.carry()
@@ -205,13 +209,16 @@ def test_what_the_log_does_not_tell_of_a_changed_table_stops_it(make_postgres: C
         "ALTER TABLE padded ALTER c TYPE char(9)",
         *(f"INSERT INTO {table} (id, c, x) VALUES (2, 'b', 7)" for table in tables[:2]),
         *(f"INSERT INTO {table} (id, c) VALUES (2, 'b')" for table in tables[2:]),
+        "ALTER TABLE generated ALTER x DROP EXPRESSION",
+        "INSERT INTO generated VALUES (2, 7)",
     )
     chain.carry()
 
     stopped = chain.stopped()
-    assert sorted(stopped) == ["public.another_key", "public.computed", "public.padded"]
+    assert sorted(stopped) == ["public.another_key", "public.computed", "public.generated", "public.padded"]
     assert "its key (primary key, or replica identity) changed from (id) to (id, c)" in stopped["public.another_key"]
     assert "the source computed" in stopped["public.computed"]
+    assert "the source computed" in stopped["public.generated"]
     assert chain.rows("SELECT id, x FROM public.filled ORDER BY id") == [(1, 1), (2, 7)]
 
 

@@ -187,19 +187,6 @@ def test_a_slot_that_is_gone_stops_the_capture(make_postgres: Callable[..., Post
         chain.carry()
 
 
-def test_a_slot_that_somebody_else_made_is_left_alone(make_postgres: Callable[..., PostgresChain]) -> None:
-    chain = make_postgres(_TABLE)
-    slot = _source(chain).slot_name
-    chain.write(f"SELECT pg_create_logical_replication_slot('{slot}', 'test_decoding')")
-
-    with pytest.raises(UnfitServerError, match="has not made it"):
-        chain.carry()
-
-    assert chain.source_rows(f"SELECT plugin FROM pg_replication_slots WHERE slot_name = '{slot}'") == [
-        ("test_decoding",)
-    ]
-
-
 def test_a_server_whose_log_lacks_what_was_published_is_refused(make_postgres: Callable[..., PostgresChain]) -> None:
     """As one that was restored with its slot, or promoted without the last transactions."""
     chain = make_postgres(_TABLE)

@@ -9,15 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.servers.prometheus import DASHBOARD, RULES, dashboard_expressions, program, prometheus
-from tests.unit.web.shop import CONFIG, Shop, served, until
+from tests.unit.web.shop import CONFIG, JOIN, Shop, served, until
 from tests.unit.web.shop import RULES as TOPIC_RULES
-
-JOIN = """\
-join:
-  - {topic: shopdb.shop.orders, join_keys: [id]}
-  - {topic: shopdb.shop.customers, join_keys: [id]}
-output: {namespace: shop, source: business_review_join, doc: orders and customers, pkey: [id]}
-"""
 
 WHAT_IS_FOUND = {"PenstockAuditBelowThreshold", "PenstockSnapshotFailed", "PenstockTopicsNotAsTheirRules"}
 """What fires over that which Shop.busy writes."""

@@ -193,6 +193,82 @@ def test_the_shadow_of_a_table_that_is_copied_to_be_altered_is_treated_like_the_
     assert rows_in(sink) == [(1, hashed("ann@example.com"), "*****56")]
 
 
+@on_every_target
+def test_a_column_that_got_another_name_is_hidden_in_shadows_and_in_the_table_that_they_become(place: Place) -> None:
+    by_name, names = rules(email=SALT), (("email", "contact"),)
+    after = PEOPLE.with_columns_renamed(names)
+    shadow, deleted = (replace(after, table=TableId("shop", name)) for name in ("_orders_gho", "_orders_del"))
+    bob: Row = {"id": 2, "contact": "bob@example.com"}
+    sink = place.open(rules=by_name)
+    sink.load(
+        TABLE, [batch(place, 0, 1, PEOPLE, [ANN]), renamed(place, 1, 2, after, [], *names)], {1: PEOPLE, 2: after}
+    )
+
+    sink.load(shadow.table, [batch(place, 0, 3, shadow, [bob])], {3: shadow})
+    assert rows_in(sink, "SELECT contact FROM shop._orders_gho") == [(hashed("bob@example.com"),)]
+    moves = [Move("shop.orders", "shop._orders_del", 5), Move("shop._orders_gho", "shop.orders", 4)]
+    sink.rename(moves, (5, 0, 0), {4: after, 5: deleted})
+    sink.load(TABLE, [batch(place, 1, 6, after, [{"id": 3, "contact": "x"}])], {6: after})
+    sink.load(shadow.table, [begun(7, shadow), batch(place, 1, 7, shadow, [bob])], {7: shadow})
+
+    assert rows_in(sink, "SELECT contact FROM shop.orders ORDER BY id") == [
+        (hashed("bob@example.com"),),
+        (hashed("x"),),
+    ]
+    assert rows_in(sink, "SELECT contact FROM shop._orders_gho") == [(hashed("bob@example.com"),)]
+
+
+@on_every_target
+@pytest.mark.parametrize("pattern", ["email", "shop.orders.email", "shop.*.email"])
+def test_a_column_that_got_another_name_is_hidden_in_a_table_that_begins_anew(place: Place, pattern: str) -> None:
+    by_name, names = rules(**{pattern: SALT}), (("email", "contact"),)
+    after = PEOPLE.with_columns_renamed(names)
+    sink = place.open(rules=by_name)
+    sink.load(
+        TABLE, [batch(place, 0, 1, PEOPLE, [ANN]), renamed(place, 1, 2, after, [], *names)], {1: PEOPLE, 2: after}
+    )
+
+    bob: Row = {"id": 2, "contact": "bob@example.com"}
+    sink.load(TABLE, [begun(3, after), batch(place, 1, 3, after, [bob])], {3: after})
+
+    assert rows_in(sink, "SELECT id, contact FROM shop.orders") == [(2, hashed("bob@example.com"))]
+
+
+def test_a_column_that_got_another_name_is_hidden_in_what_takes_the_name_of_its_table(place: Place) -> None:
+    names, clients = (("email", "contact"),), TableId("shop", "clients")
+    after = PEOPLE.with_columns_renamed(names)
+    sink = place.open(rules=rules(email=SALT))
+    sink.load(
+        TABLE, [batch(place, 0, 1, PEOPLE, [ANN]), renamed(place, 1, 2, after, [], *names)], {1: PEOPLE, 2: after}
+    )
+    sink.rename([Move("shop.orders", "shop.clients", 3)], (3, 0, 0), {3: replace(after, table=clients)})
+
+    sink.load(TABLE, [begun(4, after), batch(place, 1, 4, after, [{"id": 2, "contact": "x"}])], {4: after})
+
+    assert rows_in(sink, "SELECT contact FROM shop.orders") == [(hashed("x"),)]
+
+
+def test_a_table_that_began_anew_under_a_name_that_was_not_told_waits_for_a_rule(place: Place) -> None:
+    after = PEOPLE.with_columns_renamed([("email", "contact")])
+    work = [begun(3, after), batch(place, 1, 3, after, [{"id": 2, "contact": "bob@example.com"}])]
+    sink = place.open(rules=rules(email=SALT))
+    sink.load(TABLE, [batch(place, 0, 1, PEOPLE, [ANN])], {1: PEOPLE})
+
+    with pytest.raises(TableStoppedError, match="may be email under another name, which was hashed"):
+        sink.load(TABLE, work, {3: after})
+    sink.close()
+    sink = place.open(rules=rules(email=SALT, shop__orders__contact=SALT))
+    sink.load(TABLE, work, {3: after})
+
+    assert rows_in(sink, "SELECT id, contact FROM shop.orders") == [(2, hashed("bob@example.com"))]
+
+
+def begun(schema_id: int, schema: TableSchema) -> Batch:
+    place = (schema_id, 0, 0)
+    told = replace(schema_change(schema_id, 1), table=schema.table, kind=SchemaChangeKind.CREATE)
+    return replace(told, first_order=place, last_order=place)
+
+
 def test_a_table_that_begins_anew_is_treated_by_its_own_names(place: Place) -> None:
     sink = place.open(rules=RULES)
     names = (("email", "contact"),)
@@ -200,9 +276,7 @@ def test_a_table_that_begins_anew_is_treated_by_its_own_names(place: Place) -> N
     sink.load(
         TABLE, [batch(place, 0, 1, PEOPLE, [ANN]), renamed(place, 1, 2, after, [], *names)], {1: PEOPLE, 2: after}
     )
-    created = replace(schema_change(3, 1), kind=SchemaChangeKind.CREATE, first_order=(3, 0, 0), last_order=(3, 0, 0))
-
-    sink.load(TABLE, [created, batch(place, 1, 3, PEOPLE, [ANN])], {3: PEOPLE})
+    sink.load(TABLE, [begun(3, PEOPLE), batch(place, 1, 3, PEOPLE, [ANN])], {3: PEOPLE})
 
     assert rows_in(sink) == [(1, hashed("ann@example.com"), "*****56")]
 

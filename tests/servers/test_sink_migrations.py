@@ -201,6 +201,17 @@ def test_a_table_that_begins_anew_keeps_who_may_read_it(place: Place) -> None:
     assert grants == [("SELECT", "", False), ("UPDATE", "qty", True)]
 
 
+def test_a_column_that_somebody_added_loses_the_values_of_rows_that_change(place: Place) -> None:
+    """Targets' documentation says so: a changed row is deleted and inserted."""
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c"), ("b", 1, "c")])], SCHEMAS)
+    place.do("ALTER TABLE shop.orders ADD COLUMN theirs INTEGER", "UPDATE shop.orders SET theirs = 7")
+
+    sink.load(TABLE, [write_batch(place, FIRST, 1, 2, [("a", 2, "u")])], SCHEMAS)
+
+    assert place.ask("SELECT id, qty, theirs FROM shop.orders ORDER BY id") == [("a", 2, None), ("b", 1, 7)]
+
+
 def test_an_empty_table_can_become_any_other_and_keeps_its_comment(place: Place) -> None:
     sink = place.open()
     sink.load(TABLE, [schema_change(1)], SCHEMAS)

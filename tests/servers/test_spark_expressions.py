@@ -18,6 +18,7 @@ from penstock.core.tables import (
     DateTimeType,
     DecimalType,
     IntegerType,
+    PrintedType,
     TableId,
     TableSchema,
     TextType,
@@ -43,6 +44,7 @@ TYPES: dict[str, ColumnType] = {
     "span": TimeType(6),
     "v": VectorType(2),
     "odd `name`.x": TextType(20, "utf8mb4"),
+    "amount": PrintedType("postgres"),
 }
 SCHEMA = TableSchema(
     TableId("shop", "orders"),
@@ -53,6 +55,7 @@ NOON = dt.datetime(2024, 1, 31, 12, 30)  # noqa: DTZ001 - DATETIME has no zone
 FULL: dict[str, object] = {
     "id": 1, "u": 2**64 - 1, "total": Decimal("12.34"), "wide": Decimal(1), "t": "Ann", "at": NOON,
     "ts": NOON.replace(tzinfo=dt.UTC), "span": dt.timedelta(hours=-30), "v": [1.0, 2.0], "odd `name`.x": "odd",
+    "amount": "1000.50",
 }  # fmt: skip
 ROWS: list[dict[str, object]] = [FULL, {"id": 2}, {**FULL, "id": 3, "t": "bob"}]
 
@@ -83,8 +86,10 @@ def evaluated(spark: SparkSession, sql: str, type_: str, rows: list[dict[str, ob
         ("to_date(at)", "date", NOON.date()),
         ("span * 2", "time", dt.timedelta(hours=-60)),
         ("t = 'Ann'", "boolean", 1),
+        ("t = 'today'", "boolean", 0),
         ("v[0] + 1", "double", 2.0),
         ("encode(t, 'utf-8')", "bytes", b"Ann"),
+        ("CAST(amount AS DECIMAL(38,10))", "decimal(38,10)", Decimal("1000.5")),
         ("id", "bigint", 1),
     ],
 )
@@ -106,10 +111,21 @@ def test_instants_are_in_utc_whatever_the_session_s_time_zone(spark: SparkSessio
         spark.conf.set("spark.sql.session.timeZone", str(before))
 
 
-def test_many_rows_keep_their_order_and_none_are_none(spark: SparkSession) -> None:
-    rows: list[dict[str, object]] = [{"id": number * 7 % 5003} for number in range(5003)]
+@pytest.mark.parametrize(("sql", "type_"), [("xxhash64(*)", "bigint"), ("to_json(struct(*))", "text")])
+def test_a_star_is_the_columns_of_the_row_wherever_it_stands(spark: SparkSession, sql: str, type_: str) -> None:
+    (alone,) = evaluated(spark, sql, type_, [FULL])
+    among = evaluated(spark, sql, type_, [{"id": 7}, {"id": 8}, FULL, {"id": 9}])
 
-    assert evaluated(spark, "id + 1", "int", rows) == [number * 7 % 5003 + 1 for number in range(5003)]
+    assert among[2] == alone
+    assert "penstock" not in str(alone)
+
+
+def test_many_rows_keep_their_order_and_none_are_none(spark: SparkSession) -> None:
+    ids = [number * 7 % 25_013 for number in range(25_013)]
+    rows: list[dict[str, object]] = [{"id": id_} for id_ in ids]
+
+    assert evaluated(spark, "id + 1", "int", rows) == [id_ + 1 for id_ in ids]
+    assert evaluated(spark, "'x'", "text", rows) == ["x"] * len(ids)
     assert evaluated(spark, "coalesce(t, 'none')", "text", []) == []
 
 
@@ -127,6 +143,11 @@ def test_many_rows_keep_their_order_and_none_are_none(spark: SparkSession) -> No
         ("uuid()", "text", "its value is another one each time"),
         ("current_timestamp()", "timestamp", "it asks for the current time"),
         ("now()", "timestamp", "it asks for the current time"),
+        ("DATE 'today'", "date", "it asks for the current time"),
+        ("CAST('now' AS TIMESTAMP)", "timestamp", "it asks for the current time"),
+        ("to_date(' Yesterday ')", "date", "it asks for the current time"),
+        ("at < concat('to', 'day')", "boolean", "it asks for the current time"),
+        ("'tomorrow'", "datetime", "it asks for the current time"),
         ("sum(total)", "double", "stopped at its transforms"),
         ("row_number() OVER (ORDER BY id)", "int", "it looks at other rows"),
         ("explode(array(1, 2))", "int", "UNSUPPORTED_GENERATOR"),

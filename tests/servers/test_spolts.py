@@ -159,6 +159,9 @@ def test_a_message_that_fails_stops_the_spolt_at_its_place_and_is_the_next_one_w
         case.carry("double")
 
     assert "on_error: dead_letter" in caught.value.hint
+    assert [value["number"] for value in case.values(f"{case.name}.out")] == [0, 0]
+    with pytest.raises(SpoltError, match="offset 1"):
+        case.carry("double")
     text = case.file.read_text()
     case.file.write_text(text.replace("    to: ", "    on_error: dead_letter\n    to: "))
     case.carry("double")

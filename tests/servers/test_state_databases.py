@@ -17,7 +17,7 @@ from tests.servers.fresh_databases import state_database
 from tests.servers.kinds import NIGHTLY_DATABASES, STATE_DATABASES, first, on_every_database
 
 from penstock.adapters.state.database import open_engine, transaction
-from penstock.adapters.state.migrate import VERSION_TABLE, has_current_tables
+from penstock.adapters.state.migrate import VERSION_TABLE, has_current_tables, migrate
 from penstock.adapters.state.revisions import migrations
 from penstock.adapters.state.store import open_state
 from penstock.adapters.state.tables import METADATA
@@ -46,10 +46,12 @@ TEXTS = {"prepared": '[["ÿ😀", "binlog.000001", 4]]'}
 OPEN = """
 import sys
 from contextlib import closing, contextmanager
+from penstock.adapters.state.migrate import migrate
 from penstock.adapters.state.revisions import migrations
 from penstock.adapters.state.store import open_state
 print("ready", flush=True)
 sys.stdin.readline()
+migrate(sys.argv[1])
 with closing(open_state(sys.argv[1], "shop")) as state:
     state.add_rows("l", {"shop.orders": (1, 1)})
 """
@@ -151,7 +153,7 @@ def test_a_migration_from_an_older_revision_keeps_what_is_there(state_url: str, 
         before = rows_of(engine)
 
     assert not has_current_tables(state_url)
-    open_state(state_url, "ÿ😀").close()
+    migrate(state_url)
 
     with engine_of(state_url) as engine:
         assert_kept(before, rows_of(engine))
@@ -169,6 +171,8 @@ def test_a_migration_that_a_crash_interrupted_is_finished(state_url: str, revisi
     open_state(state_url, "shop").close()
     with engine_of(state_url) as engine, transaction(engine) as connection:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'"))
+
+    migrate(state_url)
 
     state = open_state(state_url, "shop")
 
@@ -207,6 +211,18 @@ def test_instances_that_migrate_at_once_all_succeed(state_url: str, revision: st
     state = open_state(state_url, "shop")
     assert [table.rows for table in state.tables()] == [3]
     state.close()
+
+
+@on_every_database
+def test_a_look_leaves_a_database_of_an_older_release_as_it_is(state_url: str) -> None:
+    with engine_of(state_url) as engine:
+        upgrade(engine, REVISIONS[-2])
+        before = rows_of(engine)
+
+        with pytest.raises(UsageError, match="was written by an older release"):
+            open_state(state_url, "shop")
+
+        assert rows_of(engine) == before
 
 
 def test_a_database_of_a_newer_release_is_named_and_left_alone(state_url: str) -> None:

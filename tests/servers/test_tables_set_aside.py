@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,12 @@ class Link:
 
 @pytest.fixture
 def link(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Link]:
+    with begun_link(place, tmp_path, monkeypatch) as link:
+        yield link
+
+
+@contextmanager
+def begun_link(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Link]:
     """A link that has loaded a row into each of three tables."""
     monkeypatch.setitem(IDS, OTHER, 4)
     monkeypatch.setattr("penstock.links.warehouse.set_aside._FIRST_PAUSE_SECONDS", 0.5)
@@ -215,6 +221,9 @@ RAISES = """
     CREATE FUNCTION shop.refuse() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'not with us' USING ERRCODE = '{code}'; END $$;
     CREATE TRIGGER refuse BEFORE INSERT ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.refuse()"""
+SWALLOWS = """
+    CREATE FUNCTION shop.swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+    CREATE TRIGGER swallow BEFORE INSERT ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.swallow()"""
 WIDE = """
     CREATE FUNCTION shop.wide(text) RETURNS text IMMUTABLE LANGUAGE sql AS
     $$ SELECT string_agg(md5($1 || g), '') FROM generate_series(1, 1000) AS g $$;
@@ -232,6 +241,7 @@ READ_AGAIN = """
     (RAISES.format(code="P0001"), "not with us.*a trigger, rule or function", "DROP TRIGGER refuse ON shop.orders"),
     (RAISES.format(code="38000"), "not with us.*a trigger, rule or function", "DROP TRIGGER refuse ON shop.orders"),
     (RAISES.format(code="39000"), "not with us.*a trigger, rule or function", "DROP TRIGGER refuse ON shop.orders"),
+    (SWALLOWS, r"took 0 of 1 row\(s\).*takes rows away: disable it", "DROP TRIGGER swallow ON shop.orders"),
     (WIDE, "index row .*drop the index that it names", "DROP INDEX shop.wide"),
     ("CREATE PUBLICATION p FOR TABLE shop.orders", "replica identity .* REPLICA IDENTITY FULL", "DROP PUBLICATION p"),
     ("ALTER TABLE shop.orders ADD CONSTRAINT few CHECK (qty < 2)", "few.* drop the constraint",

@@ -16,7 +16,7 @@ from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.state.store import open_state
 from penstock.core.avro.schemas import value_schema
 from penstock.core.batches import BatchOffset
-from penstock.core.errors import PositionError
+from penstock.core.errors import ConflictError, PositionError
 from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.core.tables import TableId, TableSchema
 from penstock.links.warehouse import load as load_module
@@ -233,6 +233,21 @@ def test_what_a_killed_link_had_not_told_its_target_comes_again_and_changes_noth
 
     assert (failures, told < len(topic)) == ([], True)
     assert (stopped, warehouse.contents()) == ({}, SWAPPED)
+
+
+def test_a_loader_that_was_displaced_does_not_set_its_target_back(warehouse: Warehouse) -> None:
+    state, topic = open_state(warehouse.state_url, "shop"), list(enumerate(warehouse.topic))
+    displaced = open_loader(warehouse.place.open(), state, warehouse.wanted, topic)
+    displaced.start()
+    displaced.load(topic[:1])
+    warehouse.load()
+
+    with pytest.raises(ConflictError, match="moved its target from offset 1 to 7"):
+        displaced.load(topic[1:2])
+    displaced.close()
+    state.close()
+
+    assert (warehouse.place.open().batch_offset(), warehouse.contents()) == (7, SWAPPED)
 
 
 @on_every_target

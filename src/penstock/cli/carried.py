@@ -7,10 +7,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from penstock.cli.console import format_seconds, open_console, say_error, say_note
+from penstock.config.places import has_state
 from penstock.core.errors import PenstockError
 from penstock.core.snapshots import Wanted
 from penstock.wiring.open import open_pipeline_state
-from penstock.wiring.pipeline_status import has_state, known_links
+from penstock.wiring.pipeline_status import known_links
 from penstock.wiring.snapshots import read_snapshots
 from penstock.wiring.table_sources import sources_to_name
 

@@ -80,16 +80,18 @@ def replay(
     """Process dead letters again, with the code as it is now, and publish what comes of them, each once.
 
     It may run while the pipeline does. Letters that fail again stay where they are;
-    the exit code is 1 then.
+    the exit code is 1 then. Those of a spolt with expressions cannot be replayed.
     """
     from penstock.cli.console import open_console, say_note  # noqa: PLC0415 - --help must not wait for Kafka's library
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
     from penstock.web.replay_answers import write_answer  # noqa: PLC0415
-    from penstock.wiring.dead_letters import replay_letters  # noqa: PLC0415
+    from penstock.wiring.dead_letters import replay_letters, require_replayable  # noqa: PLC0415
 
     try:
-        with reach_embedded(load(file), say_note, may_start=answer_fd is None) as reached:
+        spec = load(file)
+        require_replayable(spec, spolt)
+        with reach_embedded(spec, say_note, may_start=answer_fd is None) as reached:
             done = replay_letters(reached, spolt, set(offset or ()), again=again)
     except PenstockError as error:
         if answer_fd is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +13,9 @@ from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the a
 from penstock.core.commands import shell_word
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from penstock.config.specs import PipelineSpec
     from penstock.core.positions import BinlogPosition
     from penstock.wiring.failover import FailedOver
     from penstock.wiring.postgres_failover import SlotFound
@@ -48,14 +50,10 @@ def failover(
     cannot be sure it changes nothing and says why. No instance of the pipeline may
     run meanwhile. The file is left as it is: write host and port into it afterwards.
     """
-    from penstock.cli.console import say_note  # noqa: PLC0415 - --help must not wait for Kafka's library
-    from penstock.cli.leading import leading  # noqa: PLC0415
-    from penstock.cli.logs import open_logs  # noqa: PLC0415
+    from penstock.cli.logs import open_logs  # noqa: PLC0415 - --help must not wait for Kafka's library
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.config.places import log_directory  # noqa: PLC0415
-    from penstock.embedded.servers import EmbeddedServers  # noqa: PLC0415
     from penstock.wiring.failover import fail_over, move_source  # noqa: PLC0415
-    from penstock.wiring.open import open_lock  # noqa: PLC0415
     from penstock.wiring.postgres_failover import follow_slot, take_new_slot  # noqa: PLC0415
 
     spec = load(file)
@@ -65,12 +63,12 @@ def failover(
     _require_fitting(known.kind, by=by, new_slot=new_slot)
     open_logs(log_directory(spec), console=False)
     is_in_file = (known.host, known.port) == (host, port)
-    with leading(spec.pipeline, open_lock(spec), say_note, None), EmbeddedServers(moved, say_note) as servers:
+    with _leading(spec, moved) as led:
         if known.kind == "postgres":
-            found = (take_new_slot if new_slot else follow_slot)(servers.spec, source)
+            found = (take_new_slot if new_slot else follow_slot)(led, source)
             described, lines = describe_slot(found, to), slot_lines(found, to, file=str(file), is_in_file=is_in_file)
         else:
-            done = fail_over(servers.spec, source, "gtid" if by == "gtid" else "heartbeat" if by else None)
+            done = fail_over(led, source, "gtid" if by == "gtid" else "heartbeat" if by else None)
             described, lines = describe(done, to), report_lines(done, to, file=str(file), is_in_file=is_in_file)
     _print(described, lines, as_json=as_json)
 
@@ -83,6 +81,21 @@ def _print(described: dict[str, object], lines: Sequence[str], *, as_json: bool)
         return
     for line in lines:
         open_console().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _leading(spec: PipelineSpec, moved: PipelineSpec) -> Iterator[PipelineSpec]:
+    """Hold the pipeline's lock for a `with` block, its state of this release; give `moved` with its servers running."""
+    from penstock.cli.console import say_note  # noqa: PLC0415 - see `failover`
+    from penstock.cli.leading import leading  # noqa: PLC0415
+    from penstock.embedded.servers import EmbeddedServers  # noqa: PLC0415
+    from penstock.wiring.identity import prepare_state  # noqa: PLC0415
+    from penstock.wiring.open import open_lock  # noqa: PLC0415
+
+    with leading(spec.pipeline, open_lock(spec), say_note, None):
+        prepare_state(spec)
+        with EmbeddedServers(moved, say_note) as servers:
+            yield servers.spec
 
 
 def _require_fitting(kind: str, *, by: str | None, new_slot: bool) -> None:

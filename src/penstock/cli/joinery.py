@@ -45,7 +45,8 @@ def check(file: ConfigFile) -> None:
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import PenstockError, UsageError  # noqa: PLC0415
     from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
-    from penstock.wiring.joins import NOT_MADE, estimate_of_join, forgetful_inputs, plan_ahead, require_kept  # noqa: PLC0415
+    from penstock.wiring.join_topics import forgetful_inputs, require_kept  # noqa: PLC0415
+    from penstock.wiring.joins import NOT_MADE, estimate_of_join, plan_ahead  # noqa: PLC0415
     from penstock.wiring.open import open_registry, open_topic_log  # noqa: PLC0415
 
     spec = load(file)

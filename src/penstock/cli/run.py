@@ -77,7 +77,9 @@ def _run(file: Path, environment: dict[str, str], *, once: bool, only: str | Non
     from penstock.ports.history import SPARK  # noqa: PLC0415
     from penstock.spark.loss import telling_loss  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
+    from penstock.wiring.identity import prepare_state  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
+    from penstock.wiring.run_start import tell_start  # noqa: PLC0415
     from penstock.wiring.waiting import wait_for_servers, wait_for_sources  # noqa: PLC0415
 
     spec, page = _prepare(file, once=once)
@@ -86,6 +88,7 @@ def _run(file: Path, environment: dict[str, str], *, once: bool, only: str | Non
         prepare = telling_loss()(partial(spark.prepare, spec)) if standby else None
         leadership = stack.enter_context(leading(spec.pipeline, open_lock(spec), say_note, prepare))
         spark.begin(spec)
+        tell_start(spec)
         watch = _watch_servers(spec, stack)
         if page is not None:
             stack.enter_context(page)
@@ -93,6 +96,7 @@ def _run(file: Path, environment: dict[str, str], *, once: bool, only: str | Non
         stack.enter_context(telling_loss())
         # What is wrong with them is told before anything is made for them.
         wait_for_sources(spec, say_note)
+        prepare_state(spec)
         servers = _start_servers(spec, watch, stack)
         wait_for_servers(servers.spec, say_note)
         carried = Carried(servers.spec) if once else None
@@ -122,9 +126,9 @@ def _prepare(file: Path, *, once: bool) -> tuple[PipelineSpec, PageServer | None
 
     spec = load(file)
     require_spolts_load(spec)
-    page = None if once else plan_page(file, spec)
     java()
     _prepare_home(file, spec)
+    page = None if once else plan_page(file, spec)
     leave_out_pandas(spec)
     _say_crash_point()
     return spec, page

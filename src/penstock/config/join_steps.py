@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def steps_of(join: JoinSpec) -> Sequence[JoinSpec]:
     """The joins that make `join`, which is the last of them: one for each change of left_keys.
 
-    A field that the file excludes is in what a step makes while a later one joins by it.
+    A field that the file excludes is in what a step makes while a later one joins by it. A join key that one
+    stream excludes and another one shows is shown, as it is without steps.
     """
     first = join.inputs[0]
     default = tuple(first.field(name) for name in first.join_keys)
@@ -31,10 +32,33 @@ def steps_of(join: JoinSpec) -> Sequence[JoinSpec]:
         is_last = number == len(groups)
         output = join.output if is_last else _step_output(join, number)
         steps.append(join.model_copy(update={"inputs": shown, "output": output}))
-        hidden = {each.field(name) for each in members for name in each.exclude_fields} & later
+        excluded = {each.field(name) for each in members for name in each.exclude_fields} & later
+        shown_keys = excluded & {name for each in members for name in _shown_keys(each)}
         topic = f"{output.source}.{output.namespace}.{output.source}"
-        left = StepInputSpec(topic=topic, join_keys=keys, exclude_fields=tuple(sorted(hidden)))
+        left = StepInputSpec(
+            topic=topic,
+            join_keys=keys,
+            exclude_fields=tuple(sorted(excluded - shown_keys)),
+            shown_keys=tuple(sorted(shown_keys)),
+        )
     return steps
+
+
+def as_begun(join: JoinSpec, fields: Collection[str]) -> JoinSpec:
+    """A join on a state whose output has `fields`: what older releases hid of the step before comes with a rebuild."""
+    first = join.inputs[0]
+    hidden = tuple(name for name in first.shown_keys if name not in fields) if isinstance(first, StepInputSpec) else ()
+    if not hidden:
+        return join
+    first = first.model_copy(update={"exclude_fields": (*first.exclude_fields, *hidden)})
+    return join.model_copy(update={"inputs": (first, *join.inputs[1:])})
+
+
+def _shown_keys(given: JoinInputSpec) -> Collection[str]:
+    """The join keys of a stream that its entry shows, unless they are NULL where it has no match."""
+    if given.type == "left":
+        return ()
+    return {given.field(name) for name in given.join_keys if name not in given.exclude_fields}
 
 
 def _with_fields(given: JoinInputSpec, wanted: Collection[str]) -> JoinInputSpec:

@@ -95,7 +95,9 @@ class JoinInputSpec(Spec):
 
 
 class StepInputSpec(JoinInputSpec):
-    """What the step before this one makes."""
+    """What the step before this one makes. `shown_keys` are its fields that one stream excludes, and another shows."""
+
+    shown_keys: TextList = ()
 
     @property
     def is_step(self) -> bool:
@@ -163,10 +165,11 @@ class JoinSpec(Spec):
 
     @property
     def topic_rule(self) -> TopicRule | None:
-        """How the topic of its output is to be kept; None where the file says nothing of it."""
+        """How the topics of its output are to be kept; None where the file says nothing of it."""
         hours, partitions = self.output.retention_hours, self.output.partitions
         if hours is None and partitions is None:
             return None
         retention_ms = None if hours is None else -1 if hours == "unlimited" else hours * _HOUR_MS
-        topic = f"{self.name}.{self.output.namespace}.{self.output.source}"
-        return TopicRule(topic, partitions=partitions, retention_ms=retention_ms)
+        # With another key, say, it goes on in `.v2`; and its source has no other table.
+        topics = f"{self.name}.{self.output.namespace}.{self.output.source}*"
+        return TopicRule(topics, partitions=partitions, retention_ms=retention_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.config.secrets import secret
+from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +24,21 @@ def state_url(spec: PipelineSpec) -> str:
 def state_file(spec: PipelineSpec) -> Path:
     """The embedded state database."""
     return spec.home / "state.db"
+
+
+def has_state(spec: PipelineSpec) -> bool:
+    """Whether there may be something to read of the pipeline; a look must not make the embedded database.
+
+    Raises UsageError where this user may not look.
+    """
+    if not spec.is_embedded("state"):
+        return True
+    file = state_file(spec)
+    try:
+        return file.exists()
+    except PermissionError as error:
+        message = f"cannot look for the state database {file}: {error.strerror}"
+        raise UsageError(message, "type it as the user who runs the pipeline") from error
 
 
 def objects_url(spec: PipelineSpec) -> str:

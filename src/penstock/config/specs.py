@@ -253,12 +253,6 @@ class PipelineSpec(Spec):
         return min(max(min(gathering), _PUBLISH_SECONDS), _PUBLISH_SECONDS_MAX)
 
     @property
-    def partitions_max(self) -> int:
-        """How many partitions the topic of a table has at most."""
-        asked = () if self.police is None else (rule.partitions or 0 for rule in self.police.rules)
-        return max(self.kafka.partitions, *asked, 0)
-
-    @property
     def files_freshness_seconds(self) -> float:
         """For how long changes may gather before they become files: as short as any link wants it."""
         return min((self.freshness_seconds(link) for link in self.links), default=_FILES_FRESHNESS_SECONDS)

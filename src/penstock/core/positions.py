@@ -223,7 +223,9 @@ class WalPosition:
     those of them that had rows which nobody wanted. `timeline` counts
     servers that do not continue each other's log. `server_timeline` is the server's own timeline
     (TimeLineID) in which `lsn` was read, 0 where that is not known: a promoted standby
-    begins another one; two positions are equal without it. `partitions` is how partitioned
+    begins another one; two positions are equal without it. `timeline_from` is the LSN at which that one
+    began, by which two servers that gave theirs the same number are told apart, 0 where that is not known, and
+    for the first one. `partitions` is how partitioned
     tables were read up to here. `publication` is the one whose rows `rows_from` counts: of
     the same transaction another publication has others. It is "" where that is not known, as
     in what older releases wrote, and between transactions nobody needs it.
@@ -237,6 +239,7 @@ class WalPosition:
     server_timeline: int = field(default=0, compare=False)
     partitions: Partitions = "one"
     publication: str = field(default="", compare=False)
+    timeline_from: int = field(default=0, compare=False)
 
     @property
     def file(self) -> str:
@@ -275,6 +278,8 @@ class WalPosition:
             mapping["passed_by"] = list(self.passed_by)
         if self.server_timeline:
             mapping["server_timeline"] = self.server_timeline
+        if self.timeline_from:
+            mapping["timeline_from"] = str(WalPosition(self.timeline_from))
         if self.partitions != "one":
             mapping["partitions"] = self.partitions
         if self.rows_from and self.publication:
@@ -293,6 +298,7 @@ class WalPosition:
             server_timeline=int(str(mapping.get("server_timeline", 0))),
             partitions=_partitions(mapping.get("partitions", "one")),
             publication=str(mapping.get("publication", "")),
+            timeline_from=parse_lsn(str(mapping.get("timeline_from", "0/0"))),
         )
 
     def passing_by(self, oid: int) -> WalPosition:

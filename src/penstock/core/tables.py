@@ -250,7 +250,9 @@ class TableSchema:
     the log's publication and came back, or is published otherwise: 0 where that cannot be, or is not known.
     `publication_altered_by` is the transaction that had altered the publication last when the table's rows were read,
     0 where nobody knows. `partitions` says which partitions it had then, and `partition_files` which
-    files these had (core/postgres/partitions.py), 0 for none.
+    files these had (core/postgres/partitions.py), 0 for none. `generated_to` is the highest number of a column that the
+    log left out because the source computes it, 0 for none. `modifiers` are the type modifiers that declarations do not
+    say, each as "number of the column:modifier"; a column without one is of a type that has none, or nobody knows.
     """
 
     table: TableId
@@ -263,6 +265,8 @@ class TableSchema:
     partitions: int = 0
     publication_altered_by: int = 0
     partition_files: int = 0
+    generated_to: int = 0
+    modifiers: tuple[str, ...] = ()
 
     @property
     def image_columns(self) -> tuple[Column, ...]:

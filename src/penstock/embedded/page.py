@@ -79,11 +79,7 @@ def _digest(file: Path) -> str:
 
 def _choose_port(remembered: Path, web: WebSpec) -> int:
     if web.port is None:
-        try:
-            return choose_port(remembered, host=web.host)
-        except UsageError:
-            remembered.unlink(missing_ok=True)
-            return choose_port(remembered, host=web.host)
+        return choose_port(remembered, host=web.host)
     if is_free(web.port, web.host):
         return web.port
     message = f"the live page's port {web.port} on {web.host} is in use by another process"

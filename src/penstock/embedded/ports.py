@@ -31,12 +31,12 @@ _NOTE = re.compile(r"^(\d+) (\d+)$", re.MULTILINE)
 
 
 def choose_port(remembered_in: Path, wanted: int | None = None, host: str = LOOPBACK) -> int:
-    """The port in the file `remembered_in`, else a free one, which is then written there.
+    """The port in the file `remembered_in` if it is free, else another one, which is then written there.
 
-    `wanted` overrides both. Raises UsageError when a wanted or remembered port is in use.
+    `wanted` overrides both. Raises UsageError when it is in use.
     """
     port = wanted if wanted is not None else _remembered(remembered_in)
-    if port is None:
+    if port is None or (wanted is None and not is_free(port, host)):
         port = free_port(host)
     elif not is_free(port, host):
         message = f"port {port} on {host} is in use by another process"

@@ -6,8 +6,14 @@ import os
 import secrets
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
+from penstock.core.errors import UsageError
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+_log = structlog.get_logger()
 
 _BYTES: Final = 24
 _OWNER_ONLY: Final = 0o600
@@ -15,9 +21,27 @@ _OWNER_ONLY_DIRECTORY: Final = 0o700
 
 
 def make_private(directory: Path) -> None:
-    """Have a directory that nobody else enters."""
-    directory.mkdir(parents=True, exist_ok=True)
-    directory.chmod(_OWNER_ONLY_DIRECTORY)
+    """Have a directory that nobody else enters; one of another user's, as volumes are, is taken as it is.
+
+    Raises UsageError where there can be none, or none that we may write to.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        _keep_others_out(directory)
+    except OSError as error:
+        message = f"cannot use the directory {directory}: {error.strerror}"
+        hint = "check the config's home: it must be a directory that this user may write to"
+        raise UsageError(message, hint) from error
+
+
+def _keep_others_out(directory: Path) -> None:
+    try:
+        directory.chmod(_OWNER_ONLY_DIRECTORY)
+    except PermissionError:
+        if not os.access(directory, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
+            raise
+        hint = "give it to this user, or see that nobody else has it; files in it are this user's alone"
+        _log.warning("a directory of another user's is used", directory=str(directory), hint=hint)
 
 
 def kept_secret(file: Path) -> str:

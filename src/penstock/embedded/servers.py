@@ -50,12 +50,13 @@ class EmbeddedServers:
         """
         self.spec = spec
         self._tell = tell
-        self._starters: dict[str, Callable[[], Server]] = {}
+        # With a port, a server is started again where others look for it; without, it may take another one.
+        self._starters: dict[str, Callable[[int | None], Server]] = {}
         home = spec.home
         if "kafka" in parts and spec.is_embedded("kafka"):
-            self._starters["Kafka"] = lambda: start_kafka(home / "kafka", flushes=True)
+            self._starters["Kafka"] = lambda port: start_kafka(home / "kafka", port=port, flushes=True)
         if "schematizer" in parts and spec.is_embedded("schematizer"):
-            self._starters["Schematizer"] = lambda: start_schematizer(home / "schematizer")
+            self._starters["Schematizer"] = lambda port: start_schematizer(home / "schematizer", port=port)
         if "tracker" in parts and spec.is_embedded("tracker"):
             for source in spec.mysql_sources:
                 if spec.tracker_of(source) is None:
@@ -75,7 +76,9 @@ class EmbeddedServers:
         One of several sources may be away when it is first asked what tracker it needs: then it gets none in
         this run, whose other sources go ahead.
         """
-        starting = {name: Beside(partial(self._start, name, start), _kill) for name, start in self._starters.items()}
+        starting = {
+            name: Beside(partial(self._start, name, start, None), _kill) for name, start in self._starters.items()
+        }
         try:
             for name, server in starting.items():
                 self._take_if_there(name, server)
@@ -90,8 +93,9 @@ class EmbeddedServers:
 
     def _take_if_there(self, name: str, starting: Beside[Server]) -> None:
         try:
-            again = partial(self._start, name, self._starters[name])
-            self._servers[name] = KeptServer(name, starting.take(), again, partial(self._tell, name, "down"))
+            server = starting.take()
+            again = partial(self._start, name, self._starters[name], int(server.facts()["port"]))
+            self._servers[name] = KeptServer(name, server, again, partial(self._tell, name, "down"))
         except UnavailableError as error:
             if not name.startswith(_TRACKER) or len(self.spec.sources) == 1:
                 raise
@@ -118,9 +122,9 @@ class EmbeddedServers:
         for name, server in self._servers.items():
             server.ensure(tries_without_end=name.startswith(_TRACKER) and len(self.spec.sources) > 1)
 
-    def _start(self, name: str, start: Callable[[], Server]) -> Server:
+    def _start(self, name: str, start: Callable[[int | None], Server], port: int | None) -> Server:
         self._tell(name, "starting")
-        server = self._start_though_killed(start)
+        server = self._start_though_killed(partial(start, port))
         self._tell(name, "running")
         return server
 

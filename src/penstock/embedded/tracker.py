@@ -13,6 +13,7 @@ from penstock.embedded.debian import prefix_directory, require_apt
 from penstock.embedded.mariadb import Flavour, find_program, start_mariadb
 from penstock.embedded.mysql import PACKAGE, fetch_mysql, start_mysql
 from penstock.wiring.waiting import wait_for_flavour
+from penstock.wiring.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from penstock.embedded.server import Server
 
 _FOLDERS: dict[describe.Flavour, str] = {"mariadb": "tracker", "mysql": "tracker-mysql"}
-_OWNER = "source"
+_OWNER, _PIPELINE = "source", "pipeline"
+"""Files in a tracker's home: whose it is. Homes of older releases have the first alone."""
 _WAIT_SECONDS = 5.0
 _OF_ONES_OWN = (
     "give the pipeline one, of the source's version or newer, that holds nothing else: "
@@ -32,25 +34,25 @@ _OF_ONES_OWN = (
 )
 
 
-def start_tracker(spec: PipelineSpec, source: MysqlSourceSpec, say: Callable[[str], None]) -> Server:
-    """Start the tracker of `source` under the pipeline's home. `say` tells what takes long.
+def start_tracker(
+    spec: PipelineSpec, source: MysqlSourceSpec, say: Callable[[str], None], port: int | None = None
+) -> Server:
+    """Start the tracker of `source` under the pipeline's home, on `port` if it must be that.
 
-    Which kind the source is, is asked before the first start only. Raises
+    `say` tells what takes long. Which kind the source is, is asked before the first start only. Raises
     UnavailableError when it does not answer then, and UsageError where this
-    machine has no such server.
+    machine has no such server, and for the tracker of another pipeline.
     """
     kind = _remembered(spec, source) or _ask_kind(spec, source, say)
-    home = _home(spec, source, kind)
-    home.mkdir(parents=True, exist_ok=True)
-    (home / _OWNER).write_text(source.name, encoding="utf-8")
+    home = take_home(spec, source, kind)
     if kind == "mariadb":
-        return start_mariadb(home, Flavour.TRACKER)
+        return start_mariadb(home, Flavour.TRACKER, port=port)
     try:
         fetch_mysql(say)
     except UsageError as error:
         message = f"the schema tracker of a MySQL source is a MySQL too, and there is none: {error.message}"
         raise UsageError(message, _OF_ONES_OWN) from error
-    return start_mysql(home, Flavour.TRACKER)
+    return start_mysql(home, Flavour.TRACKER, port=port)
 
 
 def examine_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> str:
@@ -66,6 +68,18 @@ def examine_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> str:
     return "MySQL, which the first start fetches from Debian unstable (60 MB)"
 
 
+def take_home(spec: PipelineSpec, source: MysqlSourceSpec, kind: describe.Flavour) -> Path:
+    """Return where the data of the source's tracker is to be, and write down whose it is if that is not known.
+
+    Raises UsageError as `start_tracker` does.
+    """
+    home = _home(spec, source, kind)
+    for name, owner in ((_OWNER, source.name), (_PIPELINE, spec.pipeline)):
+        if not _read(home / name):
+            write_whole(home / name, owner)
+    return home
+
+
 def _ask_kind(spec: PipelineSpec, source: MysqlSourceSpec, say: Callable[[str], None]) -> describe.Flavour:
     """Ask what kind a source is; one of several does not keep the others waiting for long."""
     return wait_for_flavour(source, say) if len(spec.sources) == 1 else wait_for_flavour(source, say, _WAIT_SECONDS)
@@ -79,18 +93,29 @@ def _remembered(spec: PipelineSpec, source: MysqlSourceSpec) -> describe.Flavour
 def _home(spec: PipelineSpec, source: MysqlSourceSpec, kind: describe.Flavour) -> Path:
     """Return where the tracker's data is: of what was the only source once, where it always was.
 
-    Raises UsageError where an older release began it and does not say whose it is.
+    Raises UsageError where an older release began it and does not say whose it is, and where
+    it is that of another pipeline.
     """
     alone = spec.home / _FOLDERS[kind]
-    if len(spec.sources) == 1:
-        return alone
-    owner = alone / _OWNER
-    if (alone / "initialised").exists() and not owner.exists():
+    owner = _read(alone / _OWNER)
+    if not owner and len(spec.sources) > 1 and (alone / "initialised").exists():
         message = f"which source the schema tracker in {alone} belongs to is not known"
         raise UsageError(message, "run the pipeline once with the one source that it had, and then add the others")
-    if owner.exists() and owner.read_text(encoding="utf-8") == source.name:
-        return alone
-    return spec.home / "trackers" / f"{source.name}{_FOLDERS[kind].removeprefix('tracker')}"
+    is_alone = owner == source.name or (not owner and len(spec.sources) == 1)
+    home = alone if is_alone else spec.home / "trackers" / f"{source.name}{_FOLDERS[kind].removeprefix('tracker')}"
+    pipeline = _read(home / _PIPELINE)
+    if pipeline not in {"", spec.pipeline}:
+        message = f"the schema tracker in {home} is that of the pipeline {pipeline}"
+        raise UsageError(message, "give this pipeline a `home` of its own; or, if it was renamed, its old name back")
+    return home
+
+
+def _read(file: Path) -> str:
+    """What a file says, "" if it is not there."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
 
 
 def _say_nothing(_: str) -> None:

@@ -14,7 +14,7 @@ from penstock.jobs.link import JoinWork, RebuildWork
 from penstock.links.counts import CarriedRows
 from penstock.links.joins.record import NO_BATCH
 from penstock.wiring.join_rebuild import OpenedRebuild, RefusedRebuild, open_rebuild
-from penstock.wiring.join_states import forget_other_states
+from penstock.wiring.join_states import flush_state, forget_other_states
 from penstock.wiring.joins import OpenedJoin, open_join
 from penstock.wiring.open import create_ledgers
 from penstock.wiring.rebuild_marks import end_rebuild, note_refused, note_standing_still
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.core.errors import PenstockError
     from penstock.core.joins.unreadable import Unreadable
-    from penstock.links.joins.publish import JoinLetters, JoinPublisher
+    from penstock.links.joins.publish import JoinLetters
     from penstock.ports.state import State
 
 _log = structlog.get_logger()
@@ -81,7 +81,7 @@ class JoinLink:
             _log.warning("join is made again from its topics", join=self.name, generation=record.generation)
         forget_other_states(self._pipeline, self.name, record.generation)
         parallelism = self._pipeline.join(self.name).parallelism
-        places, batch, take = record.places, record.batch, partial(self._take, publisher)
+        places, batch, take = record.places, record.batch, partial(self._take, opened)
         return JoinWork(opened.job, opened.checkpoint, places, batch, publisher.has, take, parallelism)
 
     def _as_it_was(self, opened: OpenedJoin, until: Callable[[], bool] | None = None) -> JoinWork:
@@ -92,7 +92,7 @@ class JoinLink:
             places=publisher.record.places,
             batch=publisher.record.batch,
             has=publisher.has,
-            take=partial(self._take, publisher),
+            take=partial(self._take, opened),
             until=until,
             stand_still=self._stand_still,
         )
@@ -112,6 +112,7 @@ class JoinLink:
             before: Sequence[pa.Table],
             after: Sequence[pa.Table],
         ) -> None:
+            flush_state(opened.checkpoint)
             count = opened.switch(batch, places, before, after)
             end_rebuild(self._pipeline, self.name)
             self._count(count)
@@ -137,13 +138,14 @@ class JoinLink:
 
     def _take(
         self,
-        publisher: JoinPublisher,
+        opened: OpenedJoin,
         batch: int,
         places: Mapping[tuple[str, int], int],
         differences: Sequence[pa.Table],
         unreadable: Sequence[Unreadable],
     ) -> None:
-        count = publisher.publish(batch, places, differences, unreadable)
+        flush_state(opened.checkpoint)
+        count = opened.publisher.publish(batch, places, differences, unreadable)
         self._tell(unreadable)
         self._count(count)
         _log.info("join published", join=self.name, batch=batch, changes=count)

@@ -77,9 +77,14 @@ class SpoltLink:
                     done += self._processing.process(ranges)
                 case _:
                     raise TypeError(outcome)
-        if done and self._publisher is not None:
-            self._counts.add(self._publisher.publish(done))
-            self._report(done)
+        # A partition that stands at a message with a fault adds nothing, and its record is there already.
+        moved = [part for part in done if part.read_to > part.range.start or part.fault is None]
+        if moved and self._publisher is not None:
+            self._counts.add(self._publisher.publish(moved))
+            self._report(moved)
+        fault = next((part.fault for part in done if part.fault is not None), None)
+        if fault is not None:
+            raise fault
 
     def _report(self, done: list[RangeProcessed]) -> None:
         letters = [letter for part in done for letter in part.letters]

@@ -34,12 +34,18 @@ class ProcessRanges:
     def run(self) -> Iterator[object]:
         """Yield a RangeProcessed for each range, unless there is too much: then for the first ones."""
         workplace = _workplace(self)
+        is_sound = True
         try:
-            yield from workplace.processor.process(self.ranges)
+            for part in workplace.processor.process(self.ranges):
+                is_sound = is_sound and part.fault is None
+                yield part
         except BaseException:
-            _kept.pop(self.job.spolt.name, None)
-            workplace.close()
+            is_sound = False
             raise
+        finally:
+            if not is_sound:
+                _kept.pop(self.job.spolt.name, None)
+                workplace.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,10 @@ class CapturePublisher(Publisher, Protocol):
         """
         ...
 
+    def partitions(self, topic: str) -> int:
+        """How many partitions `topic` has, which was created."""
+        ...
+
     def ends(self, topic: str) -> Sequence[int]:
         """Where the partitions of `topic`, which was created, end now, with messages that nobody may read yet.
 

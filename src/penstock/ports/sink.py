@@ -58,7 +58,9 @@ class Sink(Protocol):
 
         Of a table in `waiting` every batch before the offset there is, and no other; -1 and -2 are kept as they are.
         Without `waiting` the tables that wait are as they were. What is loaded of the
-        tables in `anew`, which are in `waiting`, does not count: they begin with the batch there.
+        tables in `anew`, which are in `waiting`, does not count: they begin with the batch there, and no other
+        table gets their rows by a `rename` from before it. Raises ConflictError where somebody else has moved the
+        offset since this sink read it or wrote it, as far as the target can tell.
         """
         ...
 

@@ -61,7 +61,7 @@ class LinkProgress:
     committed before is missing. `lag_seconds` is how long ago that was when it was
     measured, `lag_bytes` and `lag_messages` are what lies ahead (a capture's log
     has no messages, a topic's bytes are not known). All are None where unknown.
-    `moved_at_ms` is when the position last moved, 0 if nobody saw it move.
+    `moved_at_ms` is when the position last moved, or the link began, 0 if nobody saw it.
     `running_since_ms` is when the run began that wrote this, 0 if a release before
     this one did. In that run the link failed `failures` times, for the last time at
     `failed_at_ms` because of `failure`, and went on unless its state says other.
@@ -84,6 +84,15 @@ class LinkProgress:
     failed_at_ms: int = 0
     failure: str = ""
     dead_letters: int | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it runs, and is behind although nobody knows since when: it copies tables, or has carried nothing.
+
+        Who could not be asked what is ahead measured nothing, and may be idle.
+        """
+        is_measured = self.lag_bytes is not None or self.lag_messages is not None
+        return self.state == "running" and self.behind_since_ms is None and (is_measured or not self.position)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,14 @@ class Subjects(Protocol):
         """
         ...
 
+    def register_key(self, subject: str, schema: str) -> int:
+        """Register the schema of a table's keys, for keys that have its id in their bytes.
+
+        Raises what `register_subject` does, and PenstockError where keys of the table
+        were last written with another one: see core/spolts/key_schemas.
+        """
+        ...
+
     def value_schema(self, schema_id: int) -> str:
         """The schema (JSON text) with this id; PenstockError if there is none."""
         ...

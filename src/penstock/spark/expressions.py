@@ -34,19 +34,20 @@ from penstock.core.tables import (
     VectorType,
     YearType,
 )
+from penstock.core.transforms.expressions import has_moving_literal
 from penstock.core.transforms.transform import columns_of, lay_out, refuse
 from penstock.spark.expression_errors import EXPRESSION_HINT, explained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.core.tables import TableSchema
     from penstock.core.transforms.expressions import ExpressionColumn
     from penstock.core.transforms.transform import Values
 
-_NUMBER: Final = "__penstock_number"
 _DIGITS_MAX: Final = 38
 _SIGNED: Final[Mapping[pa.DataType, pa.DataType]] = {
     pa.uint8(): pa.int16(),
@@ -61,6 +62,7 @@ _SETTINGS: Final = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
 }
+_CURRENT: Final = "it asks for the current time, date or user"
 _ROW_BY_ROW: Final = frozenset({"Project", "LocalRelation", "LogicalRDD", "SubqueryAlias", "View"})
 
 
@@ -82,7 +84,7 @@ class SparkExpressions:
         """
         after, columns = column.derive(schema), columns_of(schema, rows)
         with explained(self._session, schema, column):
-            frame = self._select(column, self._frame(schema, columns, rows.num_rows))
+            frame = self._select(column, self._frame(schema, columns))
             _require_row_by_row(schema, column, frame)
             found = frame.toArrow() if rows.num_rows else None
         wanted = arrow_type(column.type)
@@ -91,21 +93,24 @@ class SparkExpressions:
         if found.num_rows != rows.num_rows:
             reason = f"{column.sql!r} made {found.num_rows} rows of {rows.num_rows}"
             raise refuse(schema, column.name, reason, EXPRESSION_HINT)
-        values = found.sort_by(_NUMBER).column(column.name).combine_chunks().cast(wanted)
+        values = found.column(column.name).combine_chunks().cast(wanted)
         return lay_out(schema, rows, after, [*columns, values])
 
-    def _frame(self, schema: TableSchema, columns: list[Values], count: int) -> DataFrame:
-        """Give Spark the rows, numbered, without columns that it has no type for."""
+    def _frame(self, schema: TableSchema, columns: list[Values]) -> DataFrame:
+        """Give Spark the rows, without columns that it has no type for.
+
+        They have no number: `*` would see it. Spark keeps the order of rows through what is row by row.
+        """
         named = {
             column.name: values.cast(_SIGNED.get(values.type, values.type))
             for column, values in zip(schema.columns, columns, strict=True)
             if not isinstance(column.type, DecimalType) or column.type.precision <= _DIGITS_MAX
         }
-        return self._session.createDataFrame(pa.table({_NUMBER: pa.array(range(count), pa.int64()), **named}))
+        return self._session.createDataFrame(pa.table(named))
 
     def _select(self, column: ExpressionColumn, frame: DataFrame) -> DataFrame:
         value = sf.expr(column.sql).cast(spark_type(column.type))
-        return frame.select(_NUMBER, value.alias(column.name))
+        return frame.select(value.alias(column.name))
 
 
 def spark_type(type_: ColumnType) -> str:  # noqa: C901, PLR0911 - one return per type
@@ -145,10 +150,19 @@ def _require_row_by_row(schema: TableSchema, column: ExpressionColumn, frame: Da
     nodes = {line.strip(" +-:").partition(" ")[0] for line in plan.treeString().splitlines()}
     reasons = {
         "its value is another one each time": not plan.deterministic(),
-        "it asks for the current time, date or user": plan.containsPattern(patterns.CURRENT_LIKE()),
+        _CURRENT: plan.containsPattern(patterns.CURRENT_LIKE()) or has_moving_literal(column.sql),
         "it has a subquery": plan.containsPattern(patterns.PLAN_EXPRESSION()),
         "it looks at other rows, or makes some": bool(nodes - _ROW_BY_ROW),
     }
     for reason, is_so in reasons.items():
         if is_so:
             raise refuse(schema, column.name, f"{column.sql!r}: {reason}", EXPRESSION_HINT)
+    if _casts_words(frame, plan):
+        raise refuse(schema, column.name, f"{column.sql!r}: {_CURRENT}", EXPRESSION_HINT)
+
+
+def _casts_words(frame: DataFrame, plan: JavaObject) -> bool:
+    """Whether a text such as 'now' or 'today' becomes a date or time, by Spark's own rule, which replaces these."""
+    rules = frame._sc._jvm.org.apache.spark.sql.catalyst.optimizer  # type: ignore[union-attr] # noqa: SLF001 - as above
+    replaced = rules.ReplaceExpressions.apply(plan)
+    return not rules.SpecialDatetimeValues.apply(replaced).fastEquals(replaced)

@@ -29,6 +29,8 @@ _SETTINGS = {
     f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+    # What a power cut left of a snapshot of the state is passed over for the one before it, with the changes since.
+    f"{_STATE_STORE}.autoSnapshotRepair.enabled": "true",
     # Of the messages that go to Python, and of the blocks that come back; other links have few rows, and large ones.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     # Arrow's arrays of bytes end at 2 GiB, which blocks of large rows may come to together.

@@ -1,4 +1,4 @@
-"""A state that was moved to another folder: Spark notes in it where it stands, and would look for it there.
+"""A state that was moved to another folder, in which Spark notes where it stands, or left by a machine that went down.
 
 Source: Spark's OperatorStateMetadataV2, `state/OPERATOR/_metadata/v2/BATCH`: a line with
 the version, and JSON whose `stateSchemaFilePaths` are absolute. Nothing else in the
@@ -22,10 +22,13 @@ _VERSION = "v2"
 
 
 def settle_state(checkpoint: Path) -> None:
-    """Have the files of a checkpoint name the folder in which they stand now. To be called while nobody uses it.
+    """Have a checkpoint as Spark reads it. To be called while nobody uses it.
+
+    Its files name the folder in which they stand now, and those are gone that were never written whole.
 
     Raises PositionError for files that are not as Spark writes them, and UnavailableError where they cannot be had.
     """
+    _drop_torn(checkpoint)
     for file in sorted(checkpoint.glob("state/*/_metadata/v2/*")):
         if file.name.isdigit():
             try:
@@ -36,6 +39,20 @@ def settle_state(checkpoint: Path) -> None:
                 message = f"{file} is not as Spark writes it: {error}"
                 hint = f"remove {checkpoint}: the join is made again from its topics"
                 raise PositionError(message, hint) from error
+
+
+def _drop_torn(checkpoint: Path) -> None:
+    """Remove what a power cut left empty: notes of micro-batches behind the one that was flushed with its state.
+
+    Spark, which fails of them, begins those micro-batches again.
+    """
+    for file in [*checkpoint.glob("offsets/*"), *checkpoint.glob("commits/*")]:
+        try:
+            if file.name.isdigit() and not file.stat().st_size:
+                file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+                file.unlink()
+        except OSError as error:
+            raise _unavailable(checkpoint, file, error) from error
 
 
 def settle_commit(checkpoint: Path, batch: int) -> None:

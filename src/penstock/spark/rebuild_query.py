@@ -17,7 +17,7 @@ from penstock.spark.join_query import OFFSETS_MAX, differences_of, start_join_qu
 from penstock.spark.join_state import JoinStateReader
 from penstock.spark.moved_state import settle_commit, settle_state
 from penstock.spark.worker_errors import as_told, new_token
-from penstock.wiring.join_states import committed_batches, newest_places, read_places
+from penstock.wiring.join_states import committed_batches, flush_state, newest_places, read_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,6 +44,8 @@ class BuildingFinisher:
         try:
             aside = frame.filter(f"substring(value, 1, 4) = X'{MARK.hex()}'")
             self.work.set_aside(split_blocks(run_blocks(aside, differences_of(self.work.checkpoint)))[1])
+            # No record names it yet, and what Spark has noted of it must be there behind a power cut all the same.
+            flush_state(self.work.checkpoint)
         except BaseException as error:  # noqa: BLE001 - it is kept, and told
             self.error = self.work.without_it(as_told(error, self.token))
             raise RuntimeError(note_of(self.error)) from None

@@ -6,7 +6,7 @@ import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -95,7 +95,8 @@ class _Runner:
     start_after: float = 0.0
     failures: int = 0
     displaced: int = 0
-    given_up: PenstockError | None = field(default=None)
+    failed_with: PenstockError | None = None
+    given_up: PenstockError | None = None
 
     def start(self) -> None:
         self.started_at = time.monotonic()
@@ -104,6 +105,16 @@ class _Runner:
     def is_due(self) -> bool:
         """Whether it is to be started now."""
         return self.query is None and time.monotonic() >= self.start_after
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether it has been tried as often as a link is that nobody else runs beside."""
+        return self.failures > len(_BACKOFF_SECONDS)
+
+    def forget_failures(self) -> None:
+        """Count failures anew once it runs well: an outage of last week says nothing of today's."""
+        if self.query is not None and self.query.isActive and time.monotonic() - self.started_at > _HEALTHY_SECONDS:
+            self.failures = self.displaced = 0
 
     def end_with_what_is_there(self) -> None:
         """Read what is there by now and be done; failures are counted anew."""
@@ -213,34 +224,33 @@ class Supervisor:
         due = [runner for runner in runners if runner.is_due()]
         with ThreadPoolExecutor(max(1, len(due)), "penstock-start") as threads:
             for runner, error in zip(due, threads.map(_start, due), strict=True):
-                if error is None:
-                    self._conditions[runner.link.name] = self._condition(runner).running()
-                else:
+                if error is not None:
                     self._handle(runner, error)
+                elif not runner.given_up:
+                    self._conditions[runner.link.name] = self._condition(runner).running()
         for runner in runners:
             failure = runner.failed()
             if failure is not None:
                 self._handle(runner, failure)
             elif runner.is_through_a_part():
                 runner.stop()
+            else:
+                runner.forget_failures()
 
     def _handle(self, runner: _Runner, error: PenstockError) -> None:
         runner.stop()
-        if time.monotonic() - runner.started_at > _HEALTHY_SECONDS:
-            runner.failures = runner.displaced = 0
         if isinstance(error, DisplacedError) and runner.displaced < _DISPLACED_MAX:
             # The link's record tells whoever opens it of another instance. Without one, it was a task of ours.
             runner.displaced += 1
         elif isinstance(error, FencedError):
             raise error
-        tried_often = runner.failures == len(_BACKOFF_SECONDS)
-        if not error.retryable or (tried_often and not self._others_go(runner)):
-            runner.given_up = error
-            _log.error("link stopped", link=runner.link.name, error=error.message, hint=error.hint)
-            self._conditions[runner.link.name] = self._condition(runner).failed("failed", error)
-            return
         wait = _BACKOFF_SECONDS[min(runner.failures, len(_BACKOFF_SECONDS) - 1)]
-        runner.failures = min(runner.failures + 1, len(_BACKOFF_SECONDS))
+        runner.failures = min(runner.failures + 1, len(_BACKOFF_SECONDS) + 1)
+        runner.failed_with = error
+        if ends := self._ends_with(runner, error):
+            for each in ends:
+                self._give_up(each, each.failed_with or error)
+            return
         runner.start_after = time.monotonic() + wait
         told = {"error": error.message, "hint": error.hint}
         if error.__cause__ is not None:
@@ -248,15 +258,27 @@ class Supervisor:
         _log.warning("link starts again", link=runner.link.name, in_seconds=wait, **told)
         self._conditions[runner.link.name] = self._condition(runner).failed("retrying", error)
 
+    def _give_up(self, runner: _Runner, error: PenstockError) -> None:
+        runner.stop()
+        runner.given_up = error
+        _log.error("link stopped", link=runner.link.name, error=error.message, hint=error.hint)
+        self._conditions[runner.link.name] = self._condition(runner).failed("failed", error)
+
     def _condition(self, runner: _Runner) -> LinkCondition:
         return self._conditions.get(runner.link.name, LinkCondition("running"))
 
-    def _others_go(self, one: _Runner) -> bool:
-        """Whether another link goes on: then this one may, too, when what it lacks is back, however long that takes."""
+    def _ends_with(self, failed: _Runner, error: PenstockError) -> Sequence[_Runner]:
+        """Which links give up now that one has failed.
+
+        One whose error may pass goes on for as long as another does, however long that takes: so
+        those give up together, when all have been tried in vain, and none stays behind alone.
+        """
+        if not error.retryable:
+            return [failed]
         if self._ran_dry():
-            return False
-        others = [runner for runner in self._runners if runner is not one and not (runner.done or runner.given_up)]
-        return any(runner.failures < len(_BACKOFF_SECONDS) for runner in others)
+            return [failed] if failed.is_in_vain else []
+        left = [runner for runner in self._runners if not (runner.done or runner.given_up)]
+        return left if all(runner.is_in_vain for runner in left) else []
 
 
 def _start(runner: _Runner) -> PenstockError | None:

@@ -17,10 +17,10 @@ from penstock.core.spolts.message import (
     Message,
     MessageFunction,
     Output,
-    Record,
     Yielded,
     spolt,
 )
+from penstock.core.spolts.row_images import Record
 
 __all__ = [
     "SAME_KEY",

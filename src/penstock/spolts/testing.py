@@ -12,6 +12,7 @@ again. Only the registry is one in memory, which refuses no schema.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -23,14 +24,16 @@ import pyarrow as pa
 from penstock.config.load import load
 from penstock.config.spolts import SpoltSpec
 from penstock.core.arrow_types import arrow_schema
-from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
+from penstock.core.avro.envelope_encode import EncodableTable
 from penstock.core.avro.schemas import key_schema, value_schema
 from penstock.core.avro.wire import FRAME_BYTES, frame, split
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import PenstockError
+from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.core.spolts.arrow_schemas import avro_of_arrow
 from penstock.core.spolts.avro_records import avro_records
 from penstock.core.spolts.json_values import parse_json
+from penstock.core.spolts.key_schemas import require_same_key
 from penstock.core.spolts.raw import RawMessage
 from penstock.links.spolts.load import load_code, prepare_code
 from penstock.links.spolts.run import SpoltRunner
@@ -38,10 +41,11 @@ from penstock.links.spolts.spec import SpoltJob, spolt_job
 from penstock.schematizer.statements.create_table import parse_create_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from penstock.config.spolts import InputSpec
-    from penstock.core.spolts.message import Record
+    from penstock.core.changes import MessageFormat
+    from penstock.core.spolts.row_images import Record
     from penstock.core.tables import TableSchema
 
 _TIMESTAMP_MS: Final = 1_700_000_000_000
@@ -134,9 +138,17 @@ class LocalSchemas:
     def __init__(self) -> None:
         """Know nothing."""
         self._texts: list[str] = []
+        self._subjects: dict[str, list[str]] = defaultdict(list)
 
-    def register_subject(self, subject: str, schema: str) -> int:  # noqa: ARG002 - the port's name
+    def register_key(self, subject: str, schema: str) -> int:
+        """Return the id of a schema; PenstockError where the table had another key there."""
+        require_same_key(subject, self._subjects[subject], schema)
+        return self.register_subject(subject, schema)
+
+    def register_subject(self, subject: str, schema: str) -> int:
         """Return the id of a schema."""
+        if schema not in self._subjects[subject]:
+            self._subjects[subject].append(schema)
         if schema not in self._texts:
             self._texts.append(schema)
         return self._texts.index(schema)
@@ -154,13 +166,17 @@ class LocalSchemas:
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """A spolt with the tables that it reads. Make one with `of_file` or `of_function`."""
+    """A spolt with the tables that it reads. Make one with `of_file` or `of_function`.
+
+    `flat` are those of its `sources` that write JSON.
+    """
 
     job: SpoltJob
     function: Callable[..., object] | None = None
     sources: Sequence[str] = ()
     tables: Mapping[str, TableSchema] = field(default_factory=dict)
     schemas: LocalSchemas = field(default_factory=LocalSchemas)
+    flat: Collection[str] = ()
 
     @classmethod
     def of_file(cls, file: str | Path, name: str, tables: Iterable[str] = ()) -> Harness:
@@ -170,7 +186,8 @@ class Harness:
         """
         spec = load(Path(file))
         sources = [source.name for source in spec.sources]
-        return cls(spolt_job(spec, name), None, sources, _tables(tables))
+        flat = [source.name for source in spec.sources if source.format == "json"]
+        return cls(spolt_job(spec, name), None, sources, _tables(tables), flat=flat)
 
     @classmethod
     def of_function(
@@ -184,6 +201,7 @@ class Harness:
     ) -> Harness:
         """A function or class by itself; `to` and `given` are what the file would say in `to` and `from`.
 
+        With `format: json` in `given`, changes of tables are those of a source that has it.
         `more` are further keys of the file: options, on_error.
         """
         keys = {"name": "tried", "function": "tried:function", "from": given, "to": to, **more}
@@ -201,21 +219,28 @@ class Harness:
         messages = list(messages)
         # What rows may lack is said by the table's schema, and so of all of its messages.
         partial = {given.name for given in messages if any(given.lacks)}
-        raws = [self._raw(given, offset, is_partial=given.name in partial) for offset, given in enumerate(messages)]
+        raws = [
+            raw
+            for offset, given in enumerate(messages)
+            for raw in self._raws(given, offset, is_partial=given.name in partial)
+        ]
         for _, group in groupby(raws, key=lambda each: (each[0].topic, each[0].partition)):
             together = list(group)
             runner = SpoltRunner(self.job, code, together[0][1], self.schemas)
-            for _, done in runner.run([raw for raw, _ in together]):
+            for done in runner.run([raw for raw, _ in together]):
                 published += [Published(e.topic, self._shown(e.key), self._shown(e.value)) for e in done.encoded]
                 letters += [PutAside(letter.offset, reason) for letter, reason in done.failed]
         return Result(published, letters)
 
-    def _raw(self, given: Given, offset: int, *, is_partial: bool = False) -> tuple[RawMessage, InputSpec]:
+    def _raws(self, given: Given, offset: int, *, is_partial: bool = False) -> Iterator[tuple[RawMessage, InputSpec]]:
+        """The message with its input; a delete in JSON is two, which share the place in what was put in."""
         topic, entry = self._entry(given)
-        key, value = _bytes(given.key), None if given.op else self._value(given, entry)
         if given.op:
-            key, value = self._change(given, replace(self._table(given.name), partial_rows=is_partial))
-        return RawMessage(topic, given.partition, offset, given.timestamp_ms, key, value), entry
+            pairs = self._change(given, replace(self._table(given.name), partial_rows=is_partial), entry)
+        else:
+            pairs = [(_bytes(given.key), self._value(given, entry))]
+        for key, value in pairs:
+            yield RawMessage(topic, given.partition, offset, given.timestamp_ms, key, value), entry
 
     def _entry(self, given: Given) -> tuple[str, InputSpec]:
         """The topic of a message, and the input that reads it."""
@@ -223,11 +248,12 @@ class Harness:
         for entry in inputs:
             found = entry.tables(self.sources)
             if found is not None and given.op and found[1].matches(self._table(given.name).table):
-                return f"{found[0]}.{given.name}", entry
+                return f"{found[0]}.{given.name}", entry.written_in("json" if found[0] in self.flat else "avro")
             if found is None and given.name == entry.topic:
                 return given.name, entry
         if self.function is not None:
-            return given.name, inputs[0]
+            is_flat = given.op and inputs[0].format == "json"
+            return given.name, inputs[0].written_in("json" if is_flat else "avro")
         text = f"the spolt does not read {given.name}; it reads: {', '.join(entry.topic for entry in inputs)}"
         raise ValueError(text)
 
@@ -237,11 +263,12 @@ class Harness:
             raise ValueError(text)
         return self.tables[name]
 
-    def _change(self, given: Given, schema: TableSchema) -> tuple[bytes | None, bytes]:
+    def _change(self, given: Given, schema: TableSchema, entry: InputSpec) -> list[tuple[bytes | None, bytes | None]]:
         key_text = key_schema(schema)
         key_id = None if key_text is None else self.schemas.register_subject("key", key_text)
         value_id = self.schemas.register_subject("value", value_schema(schema))
-        table = EncodableTable("harness", "mysql", schema, key_id, value_id)
+        written: MessageFormat = "json" if entry.format == "json" else "avro"
+        table = EncodableTable("harness", "mysql", schema, key_id, value_id, format=written)
         batch = RowBatch(
             schema=schema,
             op=Op(given.op),
@@ -256,9 +283,9 @@ class Harness:
             before_lacks=given.lacks[0],
             after_lacks=given.lacks[1],
         )
-        keys, values = encode_changes(table, batch, given.timestamp_ms)
-        value = values[0].as_py()
-        return keys[0].as_py(), value or b""
+        encoded = encode_changes(table, batch, given.timestamp_ms)
+        made = changes_as_messages(table, given.name, batch.op, encoded, [0])
+        return list(zip(made.keys.to_pylist(), made.values.to_pylist(), strict=True))
 
     def _value(self, given: Given, entry: InputSpec) -> bytes | None:
         value = given.after

@@ -15,6 +15,7 @@ from penstock.schematizer.security.rights import user_of
 from penstock.web.actions import TableActionRoute
 from penstock.web.exposition import CONTENT_TYPE
 from penstock.web.guard import ACTIONS, Guarded, is_anonymous, may_act_somewhere, may_read, refusal
+from penstock.web.metrics import describe_staleness
 from penstock.web.page import HEADERS, render_page
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def create_app(watcher: Watcher) -> FastAPI:
     async def metrics() -> Response:
         snapshot = watcher.newest()
         if snapshot is None or snapshot.is_stale:
-            return PlainTextResponse(f"{_why_nothing(watcher)}\n", 503)
+            # The page is up, and whether anybody runs the pipeline is not known: an error would say that nobody does.
+            read_at_ms = 0 if snapshot is None else snapshot.overview.status.now_ms
+            return Response(describe_staleness(watcher.spec.pipeline, read_at_ms), media_type=CONTENT_TYPE)
         return Response(snapshot.metrics, media_type=CONTENT_TYPE)
 
     @app.get("/healthz")

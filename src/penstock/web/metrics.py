@@ -29,6 +29,17 @@ def describe_metrics(overview: Overview) -> str:
     return render_metrics(families, {"pipeline": overview.pipeline})
 
 
+def describe_staleness(pipeline: str, read_at_ms: int) -> str:
+    """Write when the state database was read last, 0 for never, and nothing that may be otherwise by now."""
+    return render_metrics([_read_at(read_at_ms)], {"pipeline": pipeline})
+
+
+def _read_at(unix_ms: int) -> Family:
+    read = Family("penstock_snapshot_timestamp_seconds", "gauge", "When the state database was read for these metrics.")
+    read.add(unix_ms / 1000)
+    return read
+
+
 def _pipeline_families(overview: Overview) -> Sequence[Family]:
     running = Family("penstock_running", "gauge", "1 if an instance holds the pipeline's lock, 0 if nobody does.")
     running.add(None if overview.status.holder is None else float(overview.is_running))
@@ -37,9 +48,7 @@ def _pipeline_families(overview: Overview) -> Sequence[Family]:
     problems = Family("penstock_problems", "gauge", "What is not well, by level.")
     for level in ("warning", "error"):
         problems.add(sum(problem.level == level for problem in overview.problems), level=level)
-    seen = Family("penstock_snapshot_timestamp_seconds", "gauge", "When the state database was read for these metrics.")
-    seen.add(overview.status.now_ms / 1000)
-    return running, healthy, problems, seen
+    return running, healthy, problems, _read_at(overview.status.now_ms)
 
 
 def _link_families(overview: Overview) -> Sequence[Family]:

@@ -13,6 +13,7 @@ from penstock.core.commands import shell_word
 from penstock.ports.history import DAY, HOUR
 from penstock.web import charts
 from penstock.wiring.health import police_words
+from penstock.wiring.overview import UP_TO_DATE
 from penstock.wiring.snapshot_progress import seconds_left, share_done, state_word
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def render_parts(overview: Overview, *, acts: bool = True) -> Mapping[str, str]:
             recent=recent,
             charts=[(stage, _charts(overview, stage)) for stage in overview.stages],
             tables=overview.tables[:TABLES_MAX],
-            tables_left=max(0, len(overview.tables) - TABLES_MAX),
+            tables_left=overview.tables[TABLES_MAX:],
+            unwell_left=sum(row.state != UP_TO_DATE for row in overview.tables[TABLES_MAX:]),
             snapshots=_snapshots(overview),
             police=overview.status.police and police_words(overview.status.police, now_ms),
             findings_max=_FINDINGS_MAX,

@@ -41,6 +41,10 @@ _TOO_LONG = "it takes longer than the whole audit may; what to do: give the audi
 _ALTERED = "the source altered or dropped it while its target was waited for; what to do: audit again"
 _EVERY_TABLE = "*.*"
 _MISSING = "no table of this link is called so, in the source or the target; what to do: correct the audit's `tables`"
+_NO_TABLE = (
+    "no table of this link is there, in the source or the target, so nothing was compared; what to do: correct "
+    "`tables` of the source, the link or the audit, or audit again when there is one"
+)
 _NO_SUCH = "has no such table, or does not show it to our user"
 
 
@@ -123,8 +127,13 @@ def _tables(opened: AuditedLink) -> Sequence[TableId]:
 
 
 def _missing(audit: AuditSpec, found: Collection[TableId]) -> Iterator[TableFindings]:
-    """Say of which names of the audit there is no table: one that is mistyped must not pass for one that is right."""
+    """Say of which names of the audit there is no table: one that is mistyped must not pass for one that is right.
+
+    Nor must an audit of no table at all.
+    """
     names = [each for each in audit.tables if not each.startswith("!") and each != _EVERY_TABLE]
+    if not found and not names:
+        yield TableFindings(_EVERY_TABLE, "failed", why=_NO_TABLE)
     for name in names:
         is_pattern = "*" in name or "?" in name
         if not any(map(TablePatterns((name,)).matches, found)) and not (is_pattern and found):

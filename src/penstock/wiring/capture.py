@@ -157,12 +157,11 @@ def open_parts(
         opened.callback(publisher.close)
         is_lent = table_catalog is not None
         table_catalog = table_catalog or opened.enter_context(closing(open_table_catalog(spec, log)))
-        partitions = spec.pipeline.partitions_max
         state = open_pipeline_state(spec.pipeline)
         require_newest_kafka(spec.pipeline, spec.source_name, state, log)
         replay = capture_kind(spec.source).replay(spec, state, table_catalog)
         opened.pop_all()
-        return CaptureParts(publisher, table_catalog, replay, schema_changes_topic(spec.pipeline), partitions, is_lent)
+        return CaptureParts(publisher, table_catalog, replay, schema_changes_topic(spec.pipeline), is_lent)
 
 
 def open_table_catalog(spec: CaptureSpec, log: TopicReader) -> TableCatalog:

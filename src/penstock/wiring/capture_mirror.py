@@ -57,13 +57,16 @@ class SourceMirror:
         record = self._record
         if record is None:
             return LinkPlace()
-        if record.is_snapshotting:
-            rows = sum(count for count, _ in record.rows.values())
-            return LinkPlace(f"initial snapshot: {rows:,} rows of {len(record.rows)} tables so far", is_behind=True)
         try:
-            behind = self._source_log.bytes_between(record.position, self._source_log.head())
+            behind: int | None = self._source_log.bytes_between(record.position, self._source_log.head())
         except PenstockError as error:
             _log.debug("mirror waits for the source", error=error.message)
+            behind = None
+        if record.is_snapshotting:
+            rows = sum(count for count, _ in record.rows.values())
+            text = f"initial snapshot: {rows:,} rows of {len(record.rows)} tables so far"
+            return LinkPlace(text, is_behind=True, lag_bytes=behind)
+        if behind is None:
             return LinkPlace(str(record.position))
         return LinkPlace(str(record.position), behind > 0, record.timestamp_ms, behind)
 

@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from penstock.adapters.state.migrate import has_current_tables
-from penstock.config.places import state_file, state_url
+from penstock.config.places import has_state, state_url
 from penstock.core.errors import LogError, PenstockError
 from penstock.core.findings import Finding
 from penstock.wiring.identity import own_identity, require_identity
@@ -28,7 +28,7 @@ def examine_started(spec: PipelineSpec) -> Iterator[Finding]:
 
     Nothing is found where nothing ran yet, or an older release did. Changes nothing.
     """
-    if spec.is_embedded("state") and not state_file(spec).exists():
+    if not has_state(spec):
         return
     try:
         if has_current_tables(state_url(spec)):

@@ -40,11 +40,22 @@ def find_letters(spec: PipelineSpec, spolt: str, last: int) -> Sequence[FoundLet
         return deque(read_letters(log, log, dead_letters_topic(spec, spolt), record), maxlen=last)
 
 
+def require_replayable(spec: PipelineSpec, spolt: str) -> None:
+    """Raise UsageError for what is no spolt, and for one with expressions: a replay has no Spark to evaluate them."""
+    if spolt_job(spec, spolt).spolt.has_expressions:
+        message = f"spolt {spolt} has expressions, for which its dead letters would need Spark: they cannot be replayed"
+        hint = (
+            "mend what the letters say, restart the pipeline, and have their rows read again: "
+            f"penstock snapshot FILE TABLE --keys KEYS (penstock deadletters show FILE {spolt} --json has the messages)"
+        )
+        raise UsageError(message, hint)
+
+
 def replay_letters(spec: PipelineSpec, spolt: str, offsets: Collection[int], *, again: bool) -> Replayed:
     """Replay the letters at `offsets`, or all; those that were replayed only if they are wanted `again`.
 
-    Loads the user code as it is now. Raises UsageError for an offset without a letter,
-    and FencedError if another replay of the spolt takes over.
+    Loads the user code as it is now. `require_replayable` comes before. Raises UsageError
+    for an offset without a letter, and FencedError if another replay of the spolt takes over.
     """
     job = spolt_job(spec, spolt)
     code = load_code(job.spolt)

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 STUCK_SECONDS = 120.0
 """Longer than a link waits before it tries again."""
 
+_UNSEEN_SECONDS = 1200.0
+"""Longer than a piece of an initial snapshot may take until it is committed, of which nothing is seen before."""
+
+_START_SECONDS = 300.0
+"""Longer than a run waits for its servers before it gives up."""
+
 _HOUR_SECONDS = 3600
 _NEW_PIPELINE = "new pipeline"
 
@@ -117,6 +123,10 @@ def _holder_problems(status: PipelineStatus, run_command: str) -> Iterator[Probl
     if status.holder == "":
         text = f"it was killed, or its machine went down: its last sign of life is {_duration(silent)} old"
         yield Problem("error", "pipeline", text, f"nothing is lost; type: {run_command}")
+    elif silent > SILENT_SECONDS and status.is_starting:
+        text = f"it was started {_duration(silent)} ago, and none of its links runs so far"
+        hint = "see its log: it may wait for a server; if it says nothing new, kill it and start it again"
+        yield Problem("error" if silent > _START_SECONDS else "warning", "pipeline", text, f"{hint}: {run_command}")
     elif silent > SILENT_SECONDS:
         text = f"its last sign of life is {_duration(silent)} old, although somebody holds its lock"
         hint = "its process hangs, or does not reach Kafka or the state database: see its log; kill it and start it"
@@ -161,7 +171,7 @@ def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem
         elif status.holder == "" and link.behind_since_ms:
             text = f"not running; {_ahead(link)}"
             yield Problem("warning", link.link, text, f"type: {run_command}")
-        elif (stuck := status.stuck_seconds(link)) is not None and stuck > STUCK_SECONDS:
+        elif (stuck := status.stuck_seconds(link)) and stuck > _patience_seconds(link):
             text = f"has not moved for {_duration(stuck)}; {_ahead(link)}"
             yield Problem("warning", link.link, text, "see the log; a large transaction or a slow target takes long")
 
@@ -346,7 +356,13 @@ def _may_run(status: PipelineStatus) -> bool:
     return status.holder != ""
 
 
+def _patience_seconds(link: LinkProgress) -> float:
+    return _UNSEEN_SECONDS if link.is_under_way else STUCK_SECONDS
+
+
 def _ahead(link: LinkProgress) -> str:
+    if link.is_under_way:
+        return f"it stands at: {link.position}" if link.position else "it has carried nothing so far"
     if link.lag_bytes is not None:
         return f"{link.lag_bytes:,} bytes behind"
     return f"{link.lag_messages:,} messages behind" if link.lag_messages is not None else "changes are waiting"

@@ -10,10 +10,11 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from penstock.config.places import state_url
+from penstock.adapters.state.migrate import migrate
+from penstock.config.places import has_state, state_url
 from penstock.core.errors import START_ANEW, UsageError
 from penstock.ports.state import PipelineIdentity
-from penstock.wiring.open import open_topic_log
+from penstock.wiring.open import open_pipeline_state, open_topic_log
 
 if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
@@ -31,6 +32,18 @@ def claim_state(spec: PipelineSpec, state: State) -> None:
     require_identity(spec, state.identity(), ours)
     # Sources may be added. Written each time, so that an interrupted start is made up for.
     state.save_identity(ours)
+
+
+def prepare_state(spec: PipelineSpec) -> None:
+    """Give a state database that is there this release's tables, and make sure that its rows can be this pipeline's.
+
+    For who holds the leader's lock, before anything else is made or started. Raises as `claim_state` does.
+    """
+    if not has_state(spec):
+        return
+    migrate(state_url(spec))
+    with closing(open_pipeline_state(spec)) as state:
+        require_identity(spec, state.identity(), own_identity(spec, ask_kafka=False))
 
 
 def own_identity(spec: PipelineSpec, *, ask_kafka: bool = True) -> PipelineIdentity:

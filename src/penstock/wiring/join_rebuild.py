@@ -6,7 +6,6 @@ generation, and the join as it was goes on with the state that it has.
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,7 +16,7 @@ from penstock.core.errors import FencedError, PenstockError, UnavailableError, U
 from penstock.core.joins.replaced import JoinedRows, can_take_the_place, replacing_changes
 from penstock.core.joins.upgrade import made_join, stays_in_topic
 from penstock.core.schema_changes import SchemaChangeKind
-from penstock.links.joins.publish import Announcement, JoinLetters, JoinPublisher
+from penstock.links.joins.publish import Announcement, JoinLetters, JoinPublisher, in_one_transaction
 from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.joins.resolve import resolve_join, with_described
 from penstock.links.joins.spec import StandingState
@@ -31,14 +30,12 @@ from penstock.wiring.join_states import (
     newest_places,
     planned_batches,
 )
+from penstock.wiring.join_topics import require_kept, require_whole
 from penstock.wiring.joins import (
-    PUBLISHING_SECONDS,
     OpenedJoin,
     open_join_publisher,
     read_join,
     register_output,
-    require_kept,
-    require_whole,
     with_topics,
 )
 from penstock.wiring.open import open_registry, open_topic_log, schema_changes_topic
@@ -73,10 +70,7 @@ _Planned: TypeAlias = "tuple[JoinJob, Sequence[tuple[str, int]]]"
 """A join, and the partitions of its inputs."""
 
 _PART_BYTES = 64 << 20
-_EMPTY_IT = (
-    f"if the brokers ran all of those {PUBLISHING_SECONDS / 60:.0f} minutes, it is too much for one transaction: "
-    "have the table emptied and filled, penstock joinery rebuild FILE JOIN --empty"
-)
+_EMPTY_IT = "have the table emptied and filled, penstock joinery rebuild FILE JOIN --empty"
 _IS_EMPTY = (
     "; it was begun anew and is empty by now, so that --cancel fills it from the topics, too, as the file is then"
 )
@@ -120,14 +114,9 @@ class OpenedRebuild:
             changes = replacing_changes(old, JoinedRows(self.job.plan, after), _PART_BYTES, shown)
             # Not before: it may open a topic, and who takes the rebuild back would go on in one that nobody knows.
             target = register_output(self.spec, self.job, self.letters.publisher, log, registry, announced)
-        begun = time.monotonic()
-        try:
+        hint = _EMPTY_IT + (_IS_EMPTY if self.standing is None else "")
+        with in_one_transaction(f"what a rebuild changes of {self.job.name}", hint):
             return self.letters.go_over(target).switch(record, self.announcement, changes)
-        except (UnavailableError, FencedError) as error:
-            if time.monotonic() - begun < PUBLISHING_SECONDS:
-                raise
-            message = f"what a rebuild changes of {self.job.name} took longer than brokers leave a transaction open"
-            raise UsageError(message, _EMPTY_IT + (_IS_EMPTY if self.standing is None else "")) from error
 
 
 def _shown(announced: Sequence[SchemaChange], name: str, registry: Registry) -> frozenset[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PositionError, UnavailableError
 from penstock.core.joins.upgrade import made_join
 from penstock.links.joins.kept_job import job_from_mapping, job_to_mapping
 from penstock.links.joins.record import NO_BATCH
-from penstock.wiring.whole_files import write_whole
+from penstock.wiring.whole_files import flush_files, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -48,20 +49,42 @@ def has_state(spec: PipelineSpec, name: str, record: JoinRecord) -> bool:
     checkpoint = checkpoint_of(spec, name, record.generation)
     if record.batch == NO_BATCH:
         return not committed_batches(checkpoint)
+    return record.batch in planned_batches(checkpoint) and read_places(checkpoint, record.batch) == record.places
+
+
+def is_ahead(spec: PipelineSpec, name: str, record: JoinRecord) -> bool:
+    """Whether Spark went on behind the micro-batch of a record, as where Kafka was restored, and `home` was not.
+
+    What those micro-batches made was published nowhere that is there now. To be asked while nobody runs the join:
+    whoever does goes on behind what was read. Spark begins one only when the one before it is published, and done.
+    """
+    checkpoint = checkpoint_of(spec, name, record.generation)
+    done, begun = committed_batches(checkpoint), planned_batches(checkpoint)
+    return max(done, default=NO_BATCH) > record.batch or max(begun, default=NO_BATCH) > record.batch + 1
+
+
+def flush_state(checkpoint: Path) -> None:
+    """Have a state on the disk, before a record names its micro-batch: a power cut takes it no further back.
+
+    Raises UnavailableError if that cannot be.
+    """
     try:
-        return read_places(checkpoint, record.batch) == record.places
-    except FileNotFoundError:
-        return False
+        flush_files(checkpoint)
+    except OSError as error:
+        message = f"{checkpoint} cannot be brought to its disk: {error.strerror or error}"
+        raise UnavailableError(
+            message, "see that the disk is there and has room; the join tries again by itself"
+        ) from error
 
 
 def planned_batches(checkpoint: Path) -> set[int]:
     """The micro-batches that Spark has written down in a checkpoint, the newest ones."""
-    return _numbers(checkpoint / "offsets")
+    return _written(checkpoint / "offsets")
 
 
 def committed_batches(checkpoint: Path) -> set[int]:
     """Those of them that are done."""
-    return _numbers(checkpoint / "commits")
+    return _written(checkpoint / "commits")
 
 
 def read_places(checkpoint: Path, batch: int) -> Mapping[tuple[str, int], int]:
@@ -82,6 +105,19 @@ def newest_places(checkpoint: Path) -> Mapping[tuple[str, int], int]:
     """Where the newest micro-batch that is done ends; nothing before the first one. Raises as `read_places`."""
     batches = committed_batches(checkpoint)
     return read_places(checkpoint, max(batches)) if batches else {}
+
+
+def _written(folder: Path) -> set[int]:
+    """The numbered files of a folder, but for empty ones: a power cut has left those."""
+    return {number for number in _numbers(folder) if _size(folder / str(number))}
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        # Spark throws away what is old.
+        return 0
 
 
 def _numbers(folder: Path) -> set[int]:
@@ -161,4 +197,8 @@ def kept_job(checkpoint: Path, record: JoinRecord) -> JoinJob | None:
         job = job_from_mapping(json.loads((checkpoint / _JOB_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return job if record.made == made_join(job.plan) else None
+    made = made_join(job.plan)
+    if record.made is not None and record.digest == job.plan.digest:
+        # The state was begun before a column that a condition asks for became wider.
+        made = replace(made, basis=record.made.basis)
+    return job if record.made == made else None

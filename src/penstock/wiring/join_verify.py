@@ -10,7 +10,8 @@ from penstock.adapters.duckdb.database import DuckdbLimits
 from penstock.adapters.duckdb.scratch import open_scratch
 from penstock.core.errors import UsageError
 from penstock.links.joins.verify import JoinTopics, verify_join
-from penstock.wiring.joins import require_kept, standing_join
+from penstock.wiring.join_topics import require_kept
+from penstock.wiring.joins import standing_join
 from penstock.wiring.open import open_registry, open_topic_log
 
 if TYPE_CHECKING:

@@ -6,18 +6,19 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.adapters.kafka.described import compacted_topics, forgetful_topics
 from penstock.adapters.kafka.topics import letters_topic
+from penstock.config.join_steps import as_begun
 from penstock.core.avro.schemas import table_schema, value_schema
-from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 from penstock.core.joins.upgrade import REBUILD, column_renames, fit_plan, made_join
 from penstock.core.positions import timeline_of
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.timelines import TimelineBegan, timeline_starts
 from penstock.core.topic_fingerprints import require_id, require_partitions
+from penstock.links.joins.columns import widened
 from penstock.links.joins.estimate import estimate_state
 from penstock.links.joins.publish import (
+    PUBLISHING_SECONDS,
     Announcement,
     JoinPublisher,
     JoinTarget,
@@ -30,10 +31,11 @@ from penstock.wiring.join_states import (
     checkpoint_of,
     empty_checkpoint,
     has_state,
+    is_ahead,
     keep_job,
     later_steps,
-    planned_batches,
 )
+from penstock.wiring.join_topics import require_kept, require_whole
 from penstock.wiring.open import (
     committed_position,
     failovers_topic,
@@ -58,8 +60,6 @@ if TYPE_CHECKING:
 
 _UPGRADE_ROW = 1 << 30
 """Announcements of upgrades stand behind so many rows of a micro-batch, more than one can have."""
-PUBLISHING_SECONDS = 900.0
-"""A micro-batch of many millions of differences is told in one transaction: the most that brokers grant by default."""
 
 
 NOT_MADE = -1
@@ -82,10 +82,11 @@ def plan_of_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Regi
 
 @dataclass(frozen=True, slots=True)
 class ReadJoin:
-    """What Kafka has of a join: its position record, and the schema-change events of all tables."""
+    """What Kafka has of a join: its record, and the schema-change events of all tables. And whether it has a state."""
 
     record: JoinRecord | None
     announced: Sequence[SchemaChange]
+    has_state: bool = False
 
 
 def output_topics(announced: Sequence[SchemaChange], name: str) -> Sequence[str]:
@@ -94,16 +95,18 @@ def output_topics(announced: Sequence[SchemaChange], name: str) -> Sequence[str]
 
 
 def read_join(spec: PipelineSpec, log: TopicReader, name: str) -> ReadJoin:
-    """Read it."""
-    return ReadJoin(read_join_record(spec, log, name), _announced(spec, log))
+    """Read it. Raises as `has_state`."""
+    record = read_join_record(spec, log, name)
+    return ReadJoin(record, _announced(spec, log), record is not None and has_state(spec, name, record))
 
 
 def _plan(spec: PipelineSpec, name: str, read: ReadJoin, registry: Registry) -> JoinJob:
-    record = read.record
     # Without its state a join is made again, of what its inputs are now.
-    is_there = record is not None and has_state(spec, name, record)
-    pinned = record.schemas if record is not None and is_there else {}
-    return resolve_join(spec.join(name), read.announced, registry.value_schema, schema_changes_topic(spec), pinned)
+    record = read.record if read.has_state else None
+    join, pinned = spec.join(name), {} if record is None else record.schemas
+    if record is not None and record.made is not None:
+        join = as_begun(join, record.made.place_of)
+    return resolve_join(join, read.announced, registry.value_schema, schema_changes_topic(spec), pinned)
 
 
 def plan_ahead(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> JoinJob:
@@ -163,7 +166,7 @@ def standing_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Reg
     if record is None or not own:
         message = f"the join {name} has published nothing yet"
         raise UsageError(message, "run the pipeline first: penstock run FILE")
-    job, partitions = with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
+    job, partitions = with_topics(spec, log, _on_its_state(job, read, registry), read)
     if record.digest != job.plan.digest:
         message = f"the file of the join {name} was changed, and nothing was published since"
         raise UsageError(message, "run the pipeline first: penstock run FILE; or put the file back as it was")
@@ -198,7 +201,7 @@ def _renames(own: Sequence[SchemaChange]) -> Mapping[int, Mapping[str, str]]:
 def open_join(spec: PipelineSpec, name: str, epoch: int) -> OpenedJoin:
     """Take a join over, as wiring.open.open_publisher does, and register its output.
 
-    Raises UsageError for a join that cannot be made, before anything is written:
+    Raises UsageError for a join that cannot be made, before anything of it is written:
     UnknownStreamError for tables that nobody has announced yet.
     """
     with ExitStack() as opened:
@@ -206,31 +209,41 @@ def open_join(spec: PipelineSpec, name: str, epoch: int) -> OpenedJoin:
         registry = opened.enter_context(closing(open_registry(spec)))
         read = read_join(spec, log, name)
         record = read.record
+        if record is not None and is_ahead(spec, name, record):
+            read = replace(read, has_state=False)
         job = _plan(spec, name, read, registry)
         if record is None:
             _require_next_steps(spec, name, log, registry)
-        job, partitions = with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
+        job, partitions = with_topics(spec, log, _on_its_state(job, read, registry), read)
         require_kept(log, job)
-        next_record, announcement = _next_record(spec, job, epoch, record)
-        if record is not None and announcement is not None and announcement.kind is SchemaChangeKind.SCHEMA:
+        next_record, announcement = _next_record(job, epoch, read)
+        if announcement is not None and announcement.kind is SchemaChangeKind.SCHEMA and _shows_others(read, job):
             _require_no_later_step(spec, name)
         checkpoint = checkpoint_of(spec, name, next_record.generation)
         begins = record is None or next_record.generation != record.generation
-        if begins or (next_record.batch == NO_BATCH and not planned_batches(checkpoint)):
-            require_whole(log, job, partitions)
+        # It is sure now that no newer record is on its way, which the state would be that of.
         publisher = open_join_publisher(spec, name, epoch, log, record, begins=begins)
         failed = opened.enter_context(ExitStack())
         failed.callback(publisher.close)
+        if begins or next_record.batch == NO_BATCH:
+            require_whole(log, job, partitions)
         made = register_output(spec, job, publisher, log, registry, read.announced)
         told = output_topics(read.announced, name)
         if record is not None and announcement is None and made.registered.topic not in told[-1:]:
             next_record, announcement = _upgraded(next_record)
-        if begins:
+        if next_record.batch == NO_BATCH:
+            # Nothing of it was published, and a machine that went down may have left a part of it.
             empty_checkpoint(checkpoint)
         result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, announcement), checkpoint)
         keep_job(checkpoint, job)
         failed.pop_all()
         return result
+
+
+def _shows_others(read: ReadJoin, job: JoinJob) -> bool:
+    """Whether an output has other fields than it had; wider ones are those that it had."""
+    before = None if read.record is None else read.record.made
+    return before is not None and before.fields != made_join(job.plan).fields
 
 
 def open_join_publisher(
@@ -279,28 +292,24 @@ def estimate_of_join(log: TopicReader, registry: Registry, job: JoinJob) -> Sequ
     return estimate_state(job, log.scan, log.begins(places), log.ends(places), registry.value_schema)
 
 
-def forgetful_inputs(log: TopicReader, job: JoinJob) -> Sequence[str]:
-    """The topics of a join from which it could not be made again for ever. Raises UnavailableError."""
-    return forgetful_topics(log.admin, {stream.topic for stream in job.streams})
-
-
 def read_join_record(spec: PipelineSpec, log: TopicReader, name: str) -> JoinRecord | None:
     """Where a join stands, None before its first record."""
     record = committed_position(spec, log, name)
     return None if record is None else JoinRecord.from_mapping(record)
 
 
-def _next_record(
-    spec: PipelineSpec, job: JoinJob, epoch: int, record: JoinRecord | None
-) -> tuple[JoinRecord, Announcement | None]:
+def _next_record(job: JoinJob, epoch: int, read: ReadJoin) -> tuple[JoinRecord, Announcement | None]:
     """The record to go on from, and what is announced with it: a new table, an empty one, or other columns."""
+    record = read.record
     ids = {stream.topic: stream.topic_id for stream in job.streams}
     schema_ids = tuple(job.schemas.values())
     made, digest = made_join(job.plan), job.plan.digest
     fresh = JoinRecord(epoch, 1, NO_BATCH, digest, schema_ids, ids=ids, made=made)
     if record is None:
         return fresh, Announcement(SchemaChangeKind.SCHEMA, (1, 0, 0))
-    if has_state(spec, job.name, record) and not (record.batch == NO_BATCH and record.digest != digest):
+    if read.has_state and not (record.batch == NO_BATCH and record.digest != digest):
+        # It fits the state that it is of, whatever is wider by now.
+        made = made if record.made is None else replace(made, basis=record.made.basis)
         going_on = replace(record, epoch=epoch, digest=digest, schema_ids=schema_ids, made=made)
         if record.digest == digest:
             return going_on, None
@@ -308,7 +317,7 @@ def _next_record(
             message = f"the file of the join {job.name} was changed, and its state is of an older release"
             raise UsageError(message, REBUILD)
         return _upgraded(going_on, column_renames(job.plan, record.made))
-    # The state is lost, or older than the output: it is made again from the topics.
+    # The state is lost, or of another micro-batch than the output: it is made again from the topics.
     generation = record.generation + 1
     kind = SchemaChangeKind.TRUNCATE if record.digest == digest else SchemaChangeKind.CREATE
     return replace(fresh, generation=generation), Announcement(kind, (generation, 0, 0))
@@ -321,9 +330,10 @@ def _upgraded(record: JoinRecord, renames: tuple[tuple[str, str], ...] = ()) -> 
     return replace(record, upgrades=record.upgrades + 1), Announcement(SchemaChangeKind.SCHEMA, order, renames)
 
 
-def _on_its_state(spec: PipelineSpec, job: JoinJob, record: JoinRecord | None, registry: Registry) -> JoinJob:
+def _on_its_state(job: JoinJob, read: ReadJoin, registry: Registry) -> JoinJob:
     """The join on the state that it has, which may keep more than its file asks for. Raises as `fit_plan`."""
-    if record is None or record.batch == NO_BATCH or not has_state(spec, job.name, record):
+    record = read.record
+    if record is None or record.batch == NO_BATCH or not read.has_state:
         return job
     if list(record.ids) != list(dict.fromkeys(stream.topic for stream in job.streams)):
         message = f"the inputs of the join {job.name} are others, or in another order, than those its state is of"
@@ -331,7 +341,7 @@ def _on_its_state(spec: PipelineSpec, job: JoinJob, record: JoinRecord | None, r
     if record.made is None:
         return job
     tables = [table_schema(registry.value_schema(stream.schema_id)) for stream in job.streams]
-    return replace(job, plan=fit_plan(job.plan, tables, record.made))
+    return widened(replace(job, plan=fit_plan(job.plan, tables, record.made)), registry.value_schema)
 
 
 def _announced(spec: PipelineSpec, log: TopicReader) -> list[SchemaChange]:
@@ -362,29 +372,3 @@ def with_topics(
         streams.append(replace(stream, topic_id=topic_id, timelines=starts))
     partitions = [(name, number) for name, (_, count) in shapes.items() for number in range(count)]
     return replace(job, streams=tuple(streams)), partitions
-
-
-def require_kept(log: TopicReader, job: JoinJob) -> None:
-    """Raise UsageError for a compacted topic whose messages may lack columns: older ones, which have them, are gone.
-
-    Raises UnavailableError when the brokers are away.
-    """
-    inputs = zip(job.streams, job.plan.inputs, strict=True)
-    for topic in compacted_topics(log.admin, {stream.topic for stream, given in inputs if given.is_partial}):
-        message = f"the join {job.name} needs all messages of {topic}, whose rows may lack columns, and it is compacted"
-        table = next(stream.table for stream in job.streams if stream.topic == topic)
-        hint = (
-            f"set cleanup.policy=delete, retention.ms=-1 and retention.bytes=-1 on {topic}; "
-            f"then have its rows read again: penstock snapshot FILE {shell_word(table)} --full-refresh"
-        )
-        raise UsageError(message, hint)
-
-
-def require_whole(log: TopicReader, job: JoinJob, partitions: Sequence[tuple[str, int]]) -> None:
-    """Raise UsageError unless every message of the inputs is there: without the first ones rows are missing."""
-    begins: Mapping[tuple[str, int], int] = log.begins(partitions)
-    for (topic, partition), offset in begins.items():
-        if offset:
-            message = f"the join {job.name} needs all of {topic}, and its messages before {partition}/{offset} are gone"
-            hint = f"join the table in a new pipeline, and set retention.ms=-1 and retention.bytes=-1 on {topic}"
-            raise UsageError(message, hint)

@@ -76,8 +76,7 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
 def _plan_first(spec: PipelineSpec, link: LinkSpec, schema: TableSchema) -> TablePlan:
     try:
         rules = load_rules(spec, link).columns
-        rules.require_known(schema)
-        treatment, _ = rules.treat(schema, ColumnHistory())
+        treatment, _ = rules.begin(schema, ColumnHistory())
         target = TargetTable("", fit_schema(DUCKDB, treatment.schema, link.overflow), link.deletes)
         return TablePlan(link.name, str(schema.table), tuple(plan_create(DUCKDB, target)))
     except PenstockError as error:

@@ -169,7 +169,8 @@ class ProgressLog:
         if letters is None and before is not None:
             letters = before.dead_letters
         position = place.position or (before.position if before else "")
-        moved = before is None or position != before.position
+        begins = before is not None and before.state == STARTING and condition.state != STARTING
+        moved = before is None or position != before.position or begins
         self._links[name] = LinkProgress(
             link=name,
             position=position,

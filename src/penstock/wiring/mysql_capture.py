@@ -131,9 +131,7 @@ class MysqlCapture:
     def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""
         objects = MysqlSourceObjects(mysql_server(spec.source))
-        return StatementHandler(
-            state, table_catalog, _tracker(table_catalog.tracker), objects, spec.pipeline.partitions_max
-        )
+        return StatementHandler(state, table_catalog, _tracker(table_catalog.tracker), objects)
 
     def stream(
         self,

@@ -6,7 +6,7 @@ Pure: it is computed from a `PipelineStatus` and the file, so that all three say
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from penstock.wiring.health import Problem, find_problems, is_healthy
 from penstock.wiring.open import OBJECTS_LINK
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from penstock.wiring.pipeline_status import PipelineStatus
 
 Kind: TypeAlias = Literal["capture", "objects", "spolt", "join", "sink"]
+
+_BETWEEN_TOPICS: Final = frozenset({"spolt", "join"})
+
+UP_TO_DATE: Final = "up to date"
 
 _RATE_MS = 20_000
 """Over how long a rate is measured, at least."""
@@ -100,7 +104,7 @@ class TableRow:
                 return state
         # A lag of 0 s is not the end of the log: what is ahead may be new.
         is_behind = self.lag_seconds or any(cell.progress.behind_since_ms for cell in self.cells.values())
-        return "unknown" if self.lag_seconds is None else "behind" if is_behind else "up to date"
+        return "unknown" if self.lag_seconds is None else "behind" if is_behind else UP_TO_DATE
 
     @property
     def lag_seconds(self) -> float | None:
@@ -127,7 +131,12 @@ class Overview:
     @property
     def stages_of_tables(self) -> Sequence[Stage]:
         """The links that carry tables, which the columns of `tables` are."""
-        return [stage for stage in self.stages if stage.kind not in {"spolt", "join"}]
+        return [stage for stage in self.stages if stage.kind not in _BETWEEN_TOPICS]
+
+    @property
+    def stages_between_topics(self) -> Sequence[Stage]:
+        """Spolts and joins, which have dead letters."""
+        return [stage for stage in self.stages if stage.kind in _BETWEEN_TOPICS]
 
 
 def make_overview(spec: PipelineSpec, status: PipelineStatus, file: str) -> Overview:
@@ -179,7 +188,7 @@ def _stage(status: PipelineStatus, name: str, kind: Kind, origin: str, target: s
 
 
 def _table_rows(status: PipelineStatus, stages: Sequence[Stage]) -> Sequence[TableRow]:
-    names = {stage.name for stage in stages if stage.kind not in {"spolt", "join"}}
+    names = {stage.name for stage in stages if stage.kind not in _BETWEEN_TOPICS}
     found: dict[str, dict[str, Cell]] = {}
     for table in status.tables:
         if table.link in names:

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.config.places import state_file
+from penstock.config.places import has_state
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
 from penstock.ports.history import DAY, HOUR, SPARK
@@ -113,9 +113,14 @@ class PipelineStatus:
 
     @property
     def silent_seconds(self) -> float | None:
-        """How long ago a link gave the last sign of life; None where all of them ended in order, or never ran."""
-        signs = [link.updated_at_ms for link in self.links if link.state in _ALIVE]
+        """How long ago a link gave the last sign of life, or its run began; None where all ended in order."""
+        signs = [max(link.updated_at_ms, link.running_since_ms) for link in self.links if link.state in ALIVE]
         return (self.now_ms - max(signs)) / 1000 if signs else None
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether no link of the newest run has given a sign of life so far."""
+        return all(link.updated_at_ms < self.run_began_ms for link in self.links)
 
     def request(self, link: str, table: str) -> TableRequest | None:
         """The newest request for a table at a link."""
@@ -153,12 +158,15 @@ class PipelineStatus:
 
         The time that nobody ran it does not count, neither before this run nor after the last one.
         """
-        if not link.behind_since_ms:
-            return link.behind_since_ms
+        behind_since_ms = link.behind_since_ms
+        if behind_since_ms is None and link.is_under_way and self.holder != "":
+            behind_since_ms = link.running_since_ms
+        if not behind_since_ms:
+            return behind_since_ms
         if link.state == STARTING:
             return 0.0
         until_ms = link.updated_at_ms if self.holder == "" else self.now_ms
-        since_ms = max(link.behind_since_ms, link.moved_at_ms, link.running_since_ms)
+        since_ms = max(behind_since_ms, link.moved_at_ms, link.running_since_ms)
         return max(0.0, (until_ms - since_ms) / 1000)
 
     def with_answers(self, sources: Sequence[SourceStatus], zones: Sequence[ZoneStatus]) -> PipelineStatus:
@@ -167,7 +175,8 @@ class PipelineStatus:
         return replace(self, sources=sources, links=links, zones=zones)
 
 
-_ALIVE = frozenset({STARTING, "running", "retrying"})
+ALIVE = frozenset({STARTING, "running", "retrying"})
+"""The states of links that did not end in order."""
 
 SILENT_SECONDS = 30.0
 """A pipeline that runs writes its mirror every two seconds; some more for a database that is slow for a moment."""
@@ -277,7 +286,7 @@ def _as_run(status: PipelineStatus) -> Sequence[LinkProgress]:
     """The links; one of which the newest run wrote nothing does not run, whatever an older one said last."""
     gone = {*status.left_out}
     return [
-        replace(link, state="stopped") if link.link in gone and link.state in _ALIVE else link for link in status.links
+        replace(link, state="stopped") if link.link in gone and link.state in ALIVE else link for link in status.links
     ]
 
 
@@ -334,11 +343,6 @@ def read_status(spec: PipelineSpec, *, ask_sources: bool = False) -> PipelineSta
         sources, zones = (reader.ask_sources(), ask_zones(spec)) if asks else ((), ())
     links = [_as_the_source_says(link, sources) for link in status.links]
     return replace(status, links=links, sources=sources, zones=zones, now_ms=_now_ms())
-
-
-def has_state(spec: PipelineSpec) -> bool:
-    """Whether there may be something to read of the pipeline; a look must not make the embedded database."""
-    return not spec.is_embedded("state") or state_file(spec).exists()
 
 
 def has_loaded(spec: PipelineSpec, sink: str) -> bool:

@@ -12,7 +12,7 @@ import structlog
 
 from penstock.adapters.kafka.topic_policy import TopicKeeper
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, fingerprint_topic, position_topic
-from penstock.config.places import state_file
+from penstock.config.places import has_state
 from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.topic_policy import PolicyLook, PolicyReport, TopicFacts, TopicRule, find_drift, rule_of
@@ -68,7 +68,7 @@ def police_topics(spec: PipelineSpec, *, apply: bool) -> PolicyReport:
 
 def _remember(spec: PipelineSpec, report: PolicyReport) -> None:
     """Write down what was found, for `penstock status` and the page; a look from the command line counts as well."""
-    if spec.is_embedded("state") and not state_file(spec).exists():
+    if not has_state(spec):
         return
     try:
         with closing(open_history(spec)) as history:
@@ -102,6 +102,10 @@ class WrittenTopic:
     has_keys: bool
     schema_ids: frozenset[int] = frozenset()
 
+    def beside(self, other: WrittenTopic) -> WrittenTopic:
+        """What is so of a topic that two write to."""
+        return WrittenTopic(self.has_keys and other.has_keys, self.schema_ids | other.schema_ids)
+
     def may_lack_columns(self, subjects: Subjects) -> bool:
         """Whether rows there may lack columns, as `subjects` has the schemas. UnavailableError if it is away."""
         return any(map(_is_partial, map(subjects.value_schema, sorted(self.schema_ids))))
@@ -109,10 +113,18 @@ class WrittenTopic:
 
 def written_topics(spec: PipelineSpec, told: Sequence[SchemaChange]) -> Mapping[str, WrittenTopic]:
     """The topics that sources, joins and spolts write, where captures and joins have `told` of these tables."""
-    found = {out.topic: WrittenTopic(bool(out.key)) for spolt in spec.spolts for out in spolt.outputs}
-    found |= {spolt.topics[0]: _transformed(spec, spolt, told) for spolt in spec.spolts if spolt.transforms}
+    written = [
+        (out.topic, WrittenTopic(bool(out.key)))
+        for spolt in spec.spolts
+        if not spolt.transforms
+        for out in spolt.outputs
+    ]
+    written += [(spolt.topics[0], _transformed(spec, spolt, told)) for spolt in spec.spolts if spolt.transforms]
     for topic in {each.topic for each in told}:
-        found[topic] = _of_tables([each for each in told if each.topic == topic])
+        written.append((topic, _of_tables([each for each in told if each.topic == topic])))
+    found: dict[str, WrittenTopic] = {}
+    for topic, each in written:
+        found[topic] = each if topic not in found else found[topic].beside(each)
     return found
 
 

@@ -21,10 +21,15 @@ from penstock.adapters.postgres.source.publication import (
 )
 from penstock.adapters.postgres.source.relations import PostgresRelations
 from penstock.adapters.postgres.source.row_reader import PostgresRowReader
-from penstock.adapters.postgres.source.slot import drop_slot, ensure_failover, read_slot, require_slot
+from penstock.adapters.postgres.source.slot import (
+    drop_slot,
+    ensure_failover,
+    require_no_slot,
+    require_ours,
+    require_slot,
+)
 from penstock.adapters.postgres.source.stream import open_stream
 from penstock.adapters.postgres.source.visibility import forget_seen
-from penstock.core.errors import UnfitServerError
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.postgres.evolution import refusal
 from penstock.core.postgres.relations import table_schema
@@ -97,7 +102,14 @@ class PostgresLook:
         return "the slot begins here"
 
     def snapshot_from(self) -> Position | None:
-        """A copy makes a slot: whoever finds that one later must know that it is ours."""
+        """A copy makes a slot: whoever finds that one later must know that it is ours.
+
+        Raises UnfitServerError for a slot that is there by now, and where there can be no publication: once a copy is
+        written down, the next start drops what it finds.
+        """
+        source = postgres_source(self.spec.source)
+        require_no_slot(source_server(source), self.connection, source.slot_name)
+        ensure_publication(self.connection, source_publication(source))
         return WalPosition(read_head(self.connection))
 
 
@@ -117,13 +129,10 @@ class PostgresCapture:
         source = postgres_source(spec.source)
         server, slot, publication = source_server(source), source.slot_name, source_publication(source)
         with connected(server) as connection:
-            if not again and read_slot(connection, slot) is not None:
-                message = f"{server} has a replication slot {slot}, and this pipeline has not made it"
-                hint = (
-                    "if no other reader needs it, SELECT pg_drop_replication_slot('" + slot + "'); else give the "
-                    "source another `slot`"
-                )
-                raise UnfitServerError(message, hint)
+            # Another plugin's, or another database's, is nobody's of us whatever a record says.
+            require_ours(connection, slot)
+            if not again:
+                require_no_slot(server, connection, slot)
             ensure_publication(connection, publication)
         drop_slot(server, slot)
         with open_initial_snapshot(
@@ -148,9 +157,10 @@ class PostgresCapture:
 
     def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""
+        del spec
         registered = _catalog(table_catalog)
         registered.follow(table_catalog.announced_schema, table_catalog.with_number)
-        return RelationReplay(state, table_catalog, registered, spec.pipeline.partitions_max)
+        return RelationReplay(state, table_catalog, registered)
 
     def stream(
         self,

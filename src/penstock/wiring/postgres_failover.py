@@ -98,8 +98,8 @@ def follow_slot(spec: PipelineSpec, source_name: str) -> SlotFound:
     require_same_publication(source, before)
     require_slot(server, source.slot_name, before)
     with closing(connect_to_log(server)) as log, explained(server):
-        timeline = require_same_log(server, log, before)
-    after = WalPosition(before.lsn, before.rows_from, server_timeline=timeline, partitions=before.partitions)
+        found = require_same_log(server, log, before)
+    after = replace(found, tables_from=0, passed_by=(), timeline=0)
     return SlotFound(source_name, source.slot_name, False, before, after, record.server, identity)  # noqa: FBT003
 
 
@@ -172,7 +172,7 @@ def _make_slot(source: PostgresSourceSpec, server: PostgresServer, before: WalPo
     """Make the slot; return where it begins, behind all that was before."""
     with closing(connect_to_log(server)) as log:
         with explained(server):
-            timeline = read_timeline(log)
+            timeline, timeline_from = read_timeline(log)
         lsn, _ = create_slot(server, log, source.slot_name, failover=source.failover)
     with connected(server) as connection:
         # Of a table that is made until now the log may lack rows: it counts as older.
@@ -182,6 +182,7 @@ def _make_slot(source: PostgresSourceSpec, server: PostgresServer, before: WalPo
         tables_from=tables_from,
         timeline=before.timeline + 1,
         server_timeline=timeline,
+        timeline_from=timeline_from,
         partitions=source.partitions,
     )
 

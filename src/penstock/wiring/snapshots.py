@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.config.places import state_file
+from penstock.config.places import has_state
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.snapshots import Method, Status, Wanted
 from penstock.core.tables import TableId
@@ -179,4 +179,4 @@ def _refuse_dropped(spec: PipelineSpec, asked: Sequence[Snapshot]) -> None:
 
 def _never_ran(spec: PipelineSpec) -> bool:
     """Whether the pipeline's private state database is not there: it is made at the first start."""
-    return spec.is_embedded("state") and not state_file(spec).exists()
+    return not has_state(spec)

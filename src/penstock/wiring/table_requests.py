@@ -8,7 +8,7 @@ import uuid
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from penstock.config.places import state_file
+from penstock.config.places import has_state
 from penstock.core.errors import UsageError
 from penstock.core.tables import TableId
 from penstock.ports.table_actions import Action, TableRequest
@@ -53,7 +53,7 @@ def links_of(spec: PipelineSpec, table: str, link: str | None, source_name: str 
 
     Raises UsageError where there is none, and for a table of several sources if neither it nor `link` says of which.
     """
-    if spec.is_embedded("state") and not state_file(spec).exists():
+    if not has_state(spec):
         message = "this pipeline has not run yet, and has no tables"
         raise UsageError(message, "start it: penstock run FILE")
     is_open = link is not None and not source_name

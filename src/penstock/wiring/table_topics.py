@@ -36,8 +36,9 @@ class TableTopics:
                 self._offsets.append(offset)
                 told = SchemaChange.from_json(value)
                 topics = self._partitions.setdefault((told.source, str(told.table)), {})
-                topics.pop(told.topic, None)
-                topics[told.topic] = [(told.topic, partition) for partition in range(told.partitions)]
+                # A topic does not lose partitions; older releases said how many the config asked for by then.
+                partitions = max(told.partitions, len(topics.pop(told.topic, ())))
+                topics[told.topic] = [(told.topic, partition) for partition in range(partitions)]
         self._read_to = end
 
     def offsets_from(self, start: int) -> Sequence[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from typing import TYPE_CHECKING
 
@@ -18,3 +19,18 @@ def write_whole(file: Path, text: str) -> None:
         written.flush()
         os.fsync(written.fileno())
     part.replace(file)
+
+
+def flush_files(folder: Path) -> None:
+    """Have on the disk all that was written to the file system of `folder`, names included, by whatever process.
+
+    It takes some milliseconds, and on a busy disk as long as what others wrote there needs. Raises OSError.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        # One call, where files would be flushed one by one: Spark writes twenty for a micro-batch of a join.
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+    finally:
+        os.close(descriptor)

@@ -121,6 +121,32 @@ def test_columns_that_change_before_and_while_a_join_goes_on_keep_their_values(
 
 
 @pytest.mark.nightly
+def test_a_column_that_becomes_wider_is_wider_in_the_joined_table(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    case.write(
+        "CREATE TABLE review (review_id INT PRIMARY KEY, biz_id INT, status VARCHAR(9), v SMALLINT, note VARCHAR(10))",
+        "CREATE TABLE business (business_id INT PRIMARY KEY, city VARCHAR(9))",
+        "INSERT INTO review VALUES (1, 7, 'open', 1, 'short')",
+        "INSERT INTO business VALUES (7, 'Ulm')",
+    )
+    name = with_join(case)
+    case.run_once()
+    case.write(
+        "ALTER TABLE review MODIFY v INT, MODIFY note VARCHAR(300), MODIFY status VARCHAR(30)",
+        "INSERT INTO review VALUES (2, 7, 'open', 70000, REPEAT('x', 200))",
+    )
+
+    case.run_once()
+    case.run_once()
+
+    found = case.query(f"SELECT review_id, v, length(note) AS characters FROM joined.{name} ORDER BY 1")
+    assert [tuple(row.values()) for row in found] == [(1, 1, 5), (2, 70000, 200)]
+    assert case.records(name)[-1]["generation"] == 1
+    verified = CliRunner().invoke(app, ["verify", str(case.file)])
+    assert verified.exit_code == 0, verified.output
+
+
+@pytest.mark.nightly
 @pytest.mark.timeout(1200)
 def test_a_join_that_runs_goes_on_by_itself_when_columns_change(user_pipeline: UserPipeline) -> None:
     pipeline = user_pipeline

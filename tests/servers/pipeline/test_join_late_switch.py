@@ -16,6 +16,7 @@ from penstock.core.errors import UsageError
 from penstock.jobs.in_process_join import rebuild_in_process
 from penstock.jobs.join_link import JoinLink
 from penstock.jobs.link import RebuildWork
+from penstock.links.joins import publish
 from penstock.wiring import join_rebuild, joins
 from penstock.wiring.open import open_pipeline_state
 
@@ -61,7 +62,7 @@ def switch_too_late(case: PipelineCase, name: str) -> None:
 def too_short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Transactions that may be open for seconds."""
     with monkeypatch.context() as short:
-        for module in (joins, join_rebuild):
+        for module in (joins, publish):
             short.setattr(module, "PUBLISHING_SECONDS", _TRANSACTION_SECONDS)
         # A few parts, of which the first are sent before the last is asked for.
         short.setattr(join_rebuild, "_PART_BYTES", 3000)

@@ -124,6 +124,46 @@ def test_a_lost_state_is_made_again_from_the_topics(make_case: Callable[..., Pip
     assert_joined(case)
 
 
+def test_a_state_that_went_on_behind_its_record_is_made_again_from_the_topics(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = with_join(make_case())
+    case.write(*FIRST)
+    case.run_once()
+    record = case.records(name_of(case))[-1]
+    # What was published of it went with the brokers' disks, and was in no backup.
+    commits = case.spec.home / "joins" / name_of(case) / "1" / "commits"
+    commits.mkdir(exist_ok=True)
+    (commits / str(record["batch"] + 1)).write_text("v1")
+    case.write("DELETE FROM user_review WHERE review_id = 10")
+
+    case.run_once()
+
+    assert case.records(name_of(case))[-1]["generation"] == record["generation"] + 1
+    assert_joined(case)
+
+
+@pytest.mark.nightly
+def test_what_a_power_cut_leaves_empty_is_begun_again(
+    make_case: Callable[..., PipelineCase], spark: SparkSession
+) -> None:
+    del spark
+    case = with_join(make_case())
+    case.write(*FIRST)
+    case.run_once()
+    record = case.records(name_of(case))[-1]
+    state = case.spec.home / "joins" / name_of(case) / "1"
+    # Behind the flush, which comes before the record: Spark's note that it is done, and the next one that it plans.
+    for file in (f"commits/{record['batch']}", f"commits/.{record['batch']}.crc", f"offsets/{record['batch'] + 1}"):
+        (state / file).write_text("")
+    case.write("UPDATE business SET city = 'Berlin' WHERE business_id = 1")
+
+    case.run_once()
+
+    assert case.records(name_of(case))[-1]["generation"] == record["generation"]
+    assert_joined(case)
+
+
 @pytest.mark.nightly
 def test_a_changed_file_stops_the_join_and_nothing_else(make_case: Callable[..., PipelineCase]) -> None:
     case = with_join(make_case())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from penstock.cli.plain_text import printable
 from penstock.cli.sql import print_answer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 CLEARED = "a\x1b[2Jb\x9b2Jc\x07d\re\u202ef"
@@ -56,6 +58,19 @@ def test_text_of_all_languages_and_its_spaces_are_printed(capsys: pytest.Capture
     assert "Zürich\u00a0\u3000東京 🙂" in capsys.readouterr().out
 
 
+@pytest.fixture
+def _closed_logs() -> Iterator[None]:
+    """Close what `open_logs` opens: the log of one test is not that of the next."""
+    root = logging.getLogger()
+    before = list(root.handlers)
+    yield
+    for handler in [each for each in root.handlers if each not in before]:
+        root.removeHandler(handler)
+        handler.close()
+    structlog.reset_defaults()
+
+
+@pytest.mark.usefixtures("_closed_logs")
 def test_a_log_on_a_terminal_has_no_codes_of_names_and_its_file_has_them_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

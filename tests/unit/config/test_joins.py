@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config.join_steps import steps_of
+from penstock.config.join_steps import as_begun, steps_of
 from penstock.config.load import load_join, parse
 from penstock.core.errors import ConfigError
+from penstock.core.topic_policy import rule_of
 
 EXAMPLE = """\
 join:
@@ -155,6 +156,35 @@ def test_other_keys_are_joined_in_steps(tmp_path: Path) -> None:
     assert (last.inputs[0].join_keys, last.inputs[0].exclude_fields) == (("owner_id",), ("owner_id",))
     assert [each.is_step for each in last.inputs] == [True, False]
     assert (step.output.partitions, step.output.retention_hours, step.output.pkey) == (4, "unlimited", ())
+
+
+def test_every_topic_of_an_output_is_kept_as_its_file_says(tmp_path: Path) -> None:
+    write(tmp_path, TREE)
+    step, last = parse(PIPELINE, "shop.yaml", tmp_path).joins
+    rules = [rule for join in (step, last) if (rule := join.topic_rule) is not None]
+
+    found = [
+        rule_of(f"reviews.example.reviews{end}", rules) for end in ("", ".v2", "-0123456789ab", "-0123456789ab.v2")
+    ]
+
+    assert found == [last.topic_rule] * 4
+    assert rule_of("reviews_step1.example.reviews_step1", rules) == step.topic_rule
+
+
+def test_a_join_key_that_one_stream_excludes_and_another_shows_is_shown(tmp_path: Path) -> None:
+    by_both = TREE.replace("left_keys: [owner_id]", "left_keys: [biz_id, owner_id]").replace("[id]", "[biz, id]")
+    write(tmp_path, by_both.replace("    type: left\n", "").replace("[content]", "[content, biz_id]"))
+    _, last = parse(PIPELINE, "shop.yaml", tmp_path).joins
+    assert last.inputs[0].exclude_fields == ("owner_id",)
+
+    # A state that an older release has begun keeps what it had, until it is rebuilt.
+    assert as_begun(last, ["review_id"]).inputs[0].exclude_fields == ("owner_id", "biz_id")
+    assert as_begun(last, ["review_id", "biz_id"]) == last
+
+    # The second stream may have no match here: what it shows is not what the first one has.
+    write(tmp_path, by_both.replace("[content]", "[content, biz_id]"))
+    _, last = parse(PIPELINE, "shop.yaml", tmp_path).joins
+    assert last.inputs[0].exclude_fields == ("biz_id", "owner_id")
 
 
 def test_left_keys_that_are_the_first_streams_keys_make_no_step(tmp_path: Path) -> None:

@@ -75,11 +75,24 @@ def test_a_port_in_use_is_named(tmp_path: Path, taken: int) -> None:
     assert not (tmp_path / "port").exists()
 
 
-def test_a_remembered_port_in_use_is_named_too(tmp_path: Path, taken: int) -> None:
+def test_in_place_of_a_remembered_port_that_somebody_took_another_one_is_chosen_and_remembered(
+    tmp_path: Path, taken: int
+) -> None:
+    (tmp_path / "port").write_text(f"{taken}\n")
+
+    another = choose_port(tmp_path / "port")
+
+    assert another != taken
+    assert choose_port(tmp_path / "port") == another
+
+
+def test_a_port_that_a_server_must_have_again_is_not_exchanged(tmp_path: Path, taken: int) -> None:
     (tmp_path / "port").write_text(f"{taken}\n")
 
     with pytest.raises(UsageError, match=f"port {taken} "):
-        choose_port(tmp_path / "port")
+        choose_port(tmp_path / "port", taken)
+
+    assert (tmp_path / "port").read_text() == f"{taken}\n"
 
 
 def test_a_free_port_lies_below_those_of_outgoing_connections() -> None:

@@ -40,6 +40,16 @@ def test_a_file_that_cannot_work_does_not_start_the_unit_for_ever() -> None:
     assert f"RestartPreventExitStatus={UsageError.exit_code}\n" in text
 
 
+def test_the_unit_may_write_where_the_page_keeps_a_target() -> None:
+    text, page = UNIT.read_text(), (ROOT / "docs" / "deploy.md").read_text()
+    folders = {Path(each).parent for each in re.findall(r"/srv/[\w/.]+\.duckdb", page)}
+
+    (writable,) = re.findall(r"^ReadWritePaths=-(\S+)$", text, re.MULTILINE)
+
+    assert "ProtectSystem=strict\n" in text
+    assert folders == {Path(writable.replace("%i", "shop"))}
+
+
 def test_the_container_installs_extras_that_there_are_and_runs_commands_that_there_are() -> None:
     text = CONTAINERFILE.read_text()
 

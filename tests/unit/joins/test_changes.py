@@ -6,7 +6,7 @@ import pyarrow as pa
 from tests.unit.joins.joined_streams import table_of
 
 from penstock.core.changes import Op
-from penstock.core.joins.changes import changes_in_parts
+from penstock.core.joins.changes import changes_in_parts, part_places
 from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import plan_join
 from penstock.core.joins.rows import encode_stored
@@ -97,3 +97,14 @@ def test_changes_that_are_told_in_parts_are_those_of_the_whole() -> None:
     assert in_parts != changes(*pairs)
     assert sorted(map(repr, in_parts)) == sorted(map(repr, changes(*pairs)))
     assert len(in_parts) == 40
+
+
+def test_joined_rows_are_in_one_part_each_and_those_of_a_key_in_one() -> None:
+    table = differences(*[((k, "a", "b"), None) for k in range(30)], *[(None, (k, "a", "c")) for k in range(10, 40)])
+
+    before, after = (part_places(PLAN, table, letter, 7) for letter in "ba")
+
+    assert sorted(place for part in before for place in part) == list(range(30))
+    assert sorted(place for part in after for place in part) == list(range(30, 60))
+    for old, new in zip(before, after, strict=True):
+        assert {place + 20 for place in old if place >= 10} == {place for place in new if place < 50}

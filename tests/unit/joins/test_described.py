@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,18 @@ from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import plan_join
 from penstock.core.joins.rows import decode_stored
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
-from penstock.core.tables import BytesType, Column, IntegerType, TableId, TableSchema, TextType
-from penstock.links.joins.columns import InputColumns
+from penstock.core.tables import (
+    BytesType,
+    Column,
+    EnumType,
+    IntegerType,
+    PrintedType,
+    TableId,
+    TableSchema,
+    TextType,
+    TimeType,
+)
+from penstock.links.joins.columns import InputColumns, widened
 from penstock.links.joins.decode import JoinDecoder
 from penstock.links.joins.spec import JoinJob, JoinStream
 
@@ -63,7 +74,10 @@ class Life:
     def events(self, rows: list[tuple[int, dict[str, Any]]], planned: int, **said: Any) -> list[dict[str, Any] | None]:  # noqa: ANN401 - what a file says
         """What a join of the version `planned` keeps of rows of versions, all of one schema; None for none."""
         given = JoinInput("db.shop.t0", self.table(planned), said.pop("join_keys", ("id",)), **said)
-        other = JoinInput("other", table_of(1, (ID,), ("id",)), tuple("id" for _ in given.join_keys), ("id",))
+        keys = [given.table.column(name) for name in given.join_keys]
+        others = tuple(replace(key, name=f"key{number}", nullable=False) for number, key in enumerate(keys))
+        names = tuple(key.name for key in others)
+        other = JoinInput("other", table_of(1, others, names), names, names)
         plan = plan_join([given, other], JoinOutput(TableId("joined", "rows"), ("id",)))
         (schema_id,) = {self.schema_id(number) for number, _ in rows}
         schema = arrow_schema(self.table(schema_id))
@@ -165,6 +179,18 @@ SWAP = (("l", "r"), ("r", "l"))
 SWAPPED = life((ID, LEFT, RIGHT), ((ID, RIGHT, LEFT), SWAP))
 
 
+def test_a_column_that_is_wider_by_now_is_known_by_its_name_in_the_plan() -> None:
+    wider = replace(RATING, type=IntegerType(32, unsigned=False))
+    table = life((ID, replace(STARS, type=IntegerType(8, unsigned=False))), ((ID, wider), (("stars", "rating"),)))
+
+    job = decoder_of(table, 2).job
+    described_too = replace(job.streams[1], described=(Described((1, 0, 0), 0),))
+
+    now = widened(replace(job, streams=(job.streams[0], described_too)), table.schema)
+
+    assert [(column.name, column.type) for column in now.plan.output.columns] == [("id", INT), ("stars", INT)]
+
+
 def test_columns_that_exchange_their_names_keep_their_values() -> None:
     assert SWAPPED.events([(0, {"id": 1, "l": 2, "r": 3})], 1) == [{"id": 1, "l": 3, "r": 2}]
     assert SWAPPED.events([(1, {"id": 1, "l": 2, "r": 3})], 0) == [{"id": 1, "l": 3, "r": 2}]
@@ -219,6 +245,41 @@ def test_rows_before_a_table_that_begins_anew_do_not_stop_the_join() -> None:
     table = replace(life(FIRST, (*FIRST, raw)), begins=(1,))
 
     assert table.events([(0, {"id": 1, "stars": 3})], 1) == [{"id": 1, "stars": 3, "raw": None}]
+
+
+TIME = Column("t", TimeType(0), nullable=True)
+NUMBER = replace(TIME, type=IntegerType(64, unsigned=False))
+
+
+@pytest.mark.parametrize(("before", "after"), [(TIME, NUMBER), (NUMBER, TIME)], ids=["was a time", "was a number"])
+@pytest.mark.parametrize("said", [{}, {"where": "t IS NULL", "exclude": ("t",)}, {"join_keys": ("t",)}])
+def test_a_column_that_comes_back_with_another_meaning_of_its_bytes_stops_the_join(
+    before: Column, after: Column, said: dict[str, Any]
+) -> None:
+    table = replace(life((ID, before), (ID, after)), begins=(1,))
+    value = timedelta(0, 1) if after is TIME else 7
+
+    with pytest.raises(PenstockError, match=r"its column t was (times|whole numbers), and rows have"):
+        table.events([(1, {"id": 1, "t": value})], 0, **dict(said))
+    # What was before a table that begins anew is gone.
+    assert len(table.events([(0, {"id": 1, "t": None})], 1, **dict(said))) == 1
+
+
+def test_a_key_that_is_printed_otherwise_than_text_is_another_one() -> None:
+    code = Column("code", TEXT, nullable=False)
+    table = life((ID, code), (ID, replace(code, type=PrintedType("uuid", 0))))
+
+    with pytest.raises(PenstockError, match="its column code was text, and rows have uuid there"):
+        table.events([(1, {"id": 1, "code": "7"})], 0, join_keys=("code",))
+    assert table.events([(1, {"id": 1, "code": "7"})], 0) == [{"id": 1, "code": "7"}]
+
+
+def test_narrower_and_wider_columns_are_read() -> None:
+    label, small = Column("label", EnumType(("a", "b")), nullable=True), IntegerType(16, unsigned=True)
+    table = life((ID, STARS, label), (ID, replace(STARS, type=small), replace(label, type=TEXT)))
+
+    assert table.events([(1, {"id": 1, "stars": 3, "label": "c"})], 0) == [{"id": 1, "stars": 3, "label": "c"}]
+    assert table.events([(0, {"id": 1, "stars": 3, "label": "a"})], 1) == [{"id": 1, "stars": 3, "label": "a"}]
 
 
 @pytest.mark.parametrize(

@@ -58,3 +58,6 @@ def test_a_join_that_is_not_the_one_of_the_record_is_not_known(tmp_path: Path) -
     assert found.streams == job.streams
     assert kept_job(tmp_path / "1", replace(record, made=made_join(other.plan))) is None
     assert kept_job(tmp_path / "2", record) is None
+    # It is the one of the record, and a column of its condition was narrower when its state was begun.
+    assert record.made is not None
+    assert kept_job(tmp_path / "1", replace(record, made=replace(record.made, basis="as it was"))) == found

@@ -71,6 +71,19 @@ def test_a_key_that_identifies_rows_is_the_key() -> None:
     assert found.kept == ()
 
 
+def test_names_that_differ_in_case_alone_are_one_name_to_targets() -> None:
+    towns = replace(BUSINESSES, aliases=(*BUSINESSES.aliases, ("city", "Stars")))
+    with pytest.raises(UsageError) as refused:
+        plan(other=towns)
+    assert refused.value.message.startswith("shopdb.shop.user_review.stars and shopdb.shop.business.city are both")
+    assert refused.value.message.endswith("called stars, or Stars")
+    assert "aliases" in refused.value.hint
+
+    # Nor does what stays for the key's sake get such a name.
+    other = replace(BUSINESSES, aliases=(*BUSINESSES.aliases, ("city", "Review_ID")))
+    assert plan(other=other).output.key == ("user_review_review_id",)
+
+
 def test_one_to_one_rows_are_identified_by_their_join_key() -> None:
     owners = JoinInput(
         "shopdb.shop.owner", replace(BUSINESS, table=TableId("shop", "owner")), ("business_id",), ("name",)

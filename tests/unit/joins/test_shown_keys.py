@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from penstock.core.arrow_types import arrow_type
 from penstock.core.errors import UsageError
 from penstock.core.joins.keys import key_bytes
 from penstock.core.joins.shown_keys import parse_key, show_key
-from penstock.core.tables import BytesType, DateType, DecimalType, IntegerType, TextType
+from penstock.core.tables import BytesType, DateType, DecimalType, IntegerType, TextType, TimeType
 
 if TYPE_CHECKING:
     from penstock.core.tables import ColumnType
@@ -32,16 +32,25 @@ def key_of(types: list[ColumnType], values: list[Any]) -> bytes:
     number=st.integers(-(2**63), 2**63 - 1),
     day=st.dates(date(1000, 1, 1)),
     amount=st.integers(-(10**8) + 1, 10**8 - 1),
+    time=st.timedeltas(timedelta(hours=-838), timedelta(hours=838)),
     octets=st.binary(max_size=9),
     text=st.text(st.characters(exclude_categories=["Cs"]), max_size=9),
 )
 def test_a_key_that_is_shown_is_read_as_the_same_key(
-    number: int, day: date, amount: int, octets: bytes, text: str
+    number: int, day: date, amount: int, time: timedelta, octets: bytes, text: str
 ) -> None:
-    types: list[ColumnType] = [_NUMBER, DateType(), DecimalType(8, 2), BytesType(9, fixed=False), _TEXT]
-    key = key_of(types, [number, day, Decimal(amount).scaleb(-2), octets, text])
+    types: list[ColumnType] = [_NUMBER, DateType(), DecimalType(8, 2), TimeType(6), BytesType(9, fixed=False), _TEXT]
+    key = key_of(types, [number, day, Decimal(amount).scaleb(-2), time, octets, text])
 
     assert parse_key(types, show_key(types, key)) == key
+
+
+def test_times_are_written_as_in_sql() -> None:
+    types: list[ColumnType] = [TimeType(0), TimeType(3)]
+    key = key_of(types, [timedelta(hours=-1), timedelta(hours=34, milliseconds=1500)])
+
+    assert show_key(types, key) == "-01:00:00,34:00:01.5"
+    assert parse_key(types, "-01:00:00,34:00:01.500") == key
 
 
 @pytest.mark.parametrize("text", ["1", "x,y"])

@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from tests.unit.joins.test_plan import BUSINESS, BUSINESSES, REVIEW, REVIEWS, plan
 
+from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import UsageError
-from penstock.core.joins.upgrade import MadeJoin, column_renames, fit_plan, made_join
+from penstock.core.joins.rows import decode_stored, encode_stored, find_seen
+from penstock.core.joins.upgrade import MadeJoin, column_renames, fit_plan, made_join, stays_in_topic, widen_plan
+from penstock.core.tables import IntegerType, TextType
 
 if TYPE_CHECKING:
     from penstock.core.joins.inputs import JoinInput
     from penstock.core.joins.plan import JoinPlan
+    from penstock.core.tables import Column, ColumnType
 
 TABLES = [REVIEW, BUSINESS]
 
@@ -123,3 +128,57 @@ def test_what_is_kept_is_written_and_read() -> None:
     made = made_join(plan())
 
     assert MadeJoin.from_mapping(made.to_mapping()) == made
+
+
+SMALL, WIDE = IntegerType(16, unsigned=False), IntegerType(32, unsigned=False)
+
+
+def since(*versions: dict[str, ColumnType]) -> list[list[dict[str, Column]]]:
+    """The columns of both inputs, with other types of some of them in each version."""
+    return [
+        [
+            {column.name: replace(column, type=types.get(column.name, column.type)) for column in table.columns}
+            for types in versions
+        ]
+        for table in (SMALL_REVIEW, BUSINESS)
+    ]
+
+
+SMALL_REVIEW = replace(
+    REVIEW, columns=tuple(replace(c, type=SMALL) if c.name == "stars" else c for c in REVIEW.columns)
+)
+BEGUN = plan(replace(REVIEWS, table=SMALL_REVIEW, where="stars > 3"))
+
+
+def test_a_wider_column_is_wider_in_the_state_in_conditions_and_in_the_output() -> None:
+    wider = widen_plan(BEGUN, since({"stars": WIDE, "city": TextType(300, "utf8mb4")}, {"stars": SMALL}))
+
+    found = {column.name: column.type for column in wider.output.columns}
+    assert (found["stars"], found["city"]) == (WIDE, TextType(300, "utf8mb4"))
+    rows = pa.table({"review_id": [1], "biz_id": [7], "stars": pa.array([70000], pa.int32())}).to_batches()[0]
+    assert find_seen(wider.inputs[0], rows).tolist() == [True]
+    (_, _, stars) = decode_stored(wider.inputs[0], encode_stored(wider.inputs[0], rows))
+    assert stars.to_pylist() == [70000]
+    # What was kept before is read on, and the next start finds the same join.
+    kept = encode_stored(BEGUN.inputs[0], rows.set_column(2, "stars", pa.array([7], pa.int16())))
+    assert [column.to_pylist() for column in decode_stored(wider.inputs[0], kept)] == [[1], [7], [7]]
+    assert wider.digest != BEGUN.digest
+    assert made_join(wider).fields == made_join(BEGUN).fields
+    assert stays_in_topic(wider.output, [value_schema(BEGUN.output)])
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        {"city": TextType(10, "utf8mb4")},
+        {"stars": IntegerType(64, unsigned=False)},
+        {"stars": IntegerType(8, unsigned=False)},
+    ],
+    ids=["narrower", "other bytes", "narrower number"],
+)
+def test_what_is_not_wider_with_the_same_bytes_stays_as_it_was(types: dict[str, ColumnType]) -> None:
+    assert widen_plan(BEGUN, since(types)) == BEGUN
+
+
+def test_columns_that_are_gone_stay_as_they_were() -> None:
+    assert widen_plan(BEGUN, [[{}], []]) == BEGUN

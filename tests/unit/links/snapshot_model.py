@@ -94,6 +94,9 @@ class Topic:
     def take_foreign(self) -> Mapping[str, PositionError]:
         return {}
 
+    def partitions(self, topic: str) -> int:
+        return len(self.ends(topic))
+
     def ends(self, topic: str) -> Sequence[int]:
         del topic
         return (0,)
@@ -206,7 +209,7 @@ class Capture:
             [*self.told, *self.topic.schema_changes],
             lambda table: table.schema == "shop",
         )
-        parts = CaptureParts(self.topic, table_catalog, cast("Replay", None), "schemas", 1)
+        parts = CaptureParts(self.topic, table_catalog, cast("Replay", None), "schemas")
         self.capture = OpenCapture(parts, 1, record.position, 0, dict(record.stopped))
         self.capture.snapshots, self.capture.refreshes = dict(record.snapshots), record.refreshes
         self.capture.rereads = dict(record.rereads)

@@ -83,7 +83,7 @@ class MemoryTokens:
 
     def _capture(self, publish_token: PublishToken | None, record: CaptureRecord) -> OpenCapture:
         table_catalog, statements = cast("TableCatalog", Closing()), cast("Replay", Closing())
-        parts = CaptureParts(self._publisher, table_catalog, statements, "schemas", 1)
+        parts = CaptureParts(self._publisher, table_catalog, statements, "schemas")
         return OpenCapture(parts, 1, record.position, 0, dict(record.stopped), "", publish_token)
 
 

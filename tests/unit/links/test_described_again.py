@@ -10,7 +10,7 @@ from tests.servers.followed_log import MemoryRegistry
 from tests.unit.postgres_log import pgoutput_encoding as encoding
 
 from penstock.core.log_items import RowsRead, StatementRead, TransactionsRead
-from penstock.core.positions import WalPosition
+from penstock.core.positions import WalPosition, wal_position
 from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
 from penstock.core.postgres.log_items import RowLogged
 from penstock.core.postgres.scan import PgoutputScanner
@@ -81,7 +81,7 @@ def _open() -> tuple[TableCatalog, RegisteredCatalog]:
     for table in _STOPPED:
         name = TableId("public", table.name)
         schema = TableSchema(name, (_COLUMN,), ("id",), partial_rows=True, number=table.oid, published=5)
-        catalog.announce(catalog.event_of(schema, catalog.register(schema, ""), 1, WalPosition(50).order))
+        catalog.announce(catalog.event_of(schema, catalog.register(schema, ""), WalPosition(50).order))
     return catalog, registered
 
 
@@ -136,7 +136,7 @@ def test_what_tables_looked_like_for_what_was_passed_in_a_transaction_is_no_news
     catalog = TableCatalog("src", registered, MemoryRegistry(), [], lambda _: True)
     registered.follow(catalog.announced_schema, catalog.with_number)
     shape = registered.shape(new, 7)
-    catalog.announce(catalog.event_of(shape, catalog.register(shape, ""), 1, WalPosition(200, 4).order))
+    catalog.announce(catalog.event_of(shape, catalog.register(shape, ""), WalPosition(200, 4).order))
     before = encoding.encode_insert(old.oid, (b"1",) * len(old.columns))
     if first == "TRUNCATE":
         before = encoding.encode_truncate([old.oid])
@@ -155,7 +155,7 @@ def test_what_tables_looked_like_for_what_was_passed_in_a_transaction_is_no_news
 def test_places_in_a_transaction_are_in_the_timeline_that_it_was_read_in() -> None:
     catalog, registered = _open()
     committed = WalPosition(100, tables_from=16500, server_timeline=1)
-    scanner = PgoutputScanner(replace(committed, server_timeline=2))
+    scanner = PgoutputScanner(replace(committed, server_timeline=2, timeline_from=90))
     log = [encoding.encode_begin(200), *_LAST_ROW, encoding.encode_commit(200, 250)]
     reading = PostgresReading(committed, registered, catalog.wanted)
 
@@ -166,4 +166,5 @@ def test_places_in_a_transaction_are_in_the_timeline_that_it_was_read_in() -> No
         if isinstance(step, RowsRead) and (inside := reading.behind_rows(committed)) is not None:
             found.append(inside)
 
-    assert [(place.lsn, getattr(place, "server_timeline", 0)) for place in found] == [(200, 2), (200, 2)]
+    stands = [(place.lsn, place.server_timeline, place.timeline_from) for place in map(wal_position, found)]
+    assert stands == [(200, 2, 90), (200, 2, 90)]

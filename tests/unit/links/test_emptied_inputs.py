@@ -13,10 +13,13 @@ from penstock.config.spolts import SpoltSpec
 from penstock.core.errors import SpoltError
 from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
 from penstock.core.tables import TableId
+from penstock.links.spolts.load import load_code
 from penstock.links.spolts.plan import SpoltPlanner
-from penstock.links.spolts.process import RangeProcessed
+from penstock.links.spolts.process import RangeProcessed, RangeProcessor
 from penstock.links.spolts.publish import SpoltPublisher
 from penstock.links.spolts.record import SpoltRecord
+from penstock.links.spolts.spec import SpoltJob
+from penstock.spolts.testing import LocalSchemas
 
 if TYPE_CHECKING:
     from tests.unit.links.conftest import MemoryPublisher, MemoryTopics
@@ -84,11 +87,60 @@ def test_what_passes_is_logged_once_and_known_from_then_on(read: MemoryTopics, p
     assert planner().plan(read, read, replace(record, ids={}))
 
 
+def test_what_passes_is_known_also_where_nothing_comes_after_it(read: MemoryTopics, publisher: MemoryPublisher) -> None:
+    tell(read, replace(EVENT, kind=SchemaChangeKind.TRUNCATE))
+    read.values[TOPIC, 0].pop()
+    publisher.records = [READ.to_mapping()]
+    passing = planner(on_emptied="pass")
+    passing.plan(read, read, READ)
+    spolt = SpoltSpec.model_validate({"name": "few", "from": TOPIC, "to": "out", "transforms": [{"filter": "id > 1"}]})
+    processor = RangeProcessor(SpoltJob(spolt), load_code(spolt), read, LocalSchemas())
+
+    done = list(processor.process(passing.plan(read, read, READ)))
+    SpoltPublisher(publisher, "letters", 1).publish(done)
+
+    record = SpoltRecord.from_mapping(publisher.position() or {})
+    assert (record.places, record.told, publisher.committed) == (READ.places, 2, [])
+    assert not passing.plan(read, read, record)
+    assert not planner().plan(read, read, record)
+
+
+OTHER = replace(EVENT, table=TableId("shop", "other"), topic="db.shop.other")
+RUNNING = SpoltRecord({(OTHER.topic, 0): 2}, told=1)
+
+
+@pytest.fixture
+def new(topics: MemoryTopics) -> MemoryTopics:
+    """A table that came while the spolt ran, which has read another one; there are rows in its topic."""
+    tell(topics, OTHER)
+    topics.fill(OTHER.topic, 2)
+    tell(topics, replace(EVENT, kind=SchemaChangeKind.CREATE))
+    topics.fill(TOPIC, 3)
+    return topics
+
+
+def test_a_table_that_begins_while_the_spolt_runs_is_read(new: MemoryTopics) -> None:
+    (found,) = planner(**{"from": "db.shop.*"}).plan(new, new, RUNNING)
+
+    assert (found.topic, found.start, found.end) == (TOPIC, 0, 3)
+
+
+def test_a_table_that_was_emptied_before_its_first_row_was_read_may_have_rows_from_before(new: MemoryTopics) -> None:
+    tell(new, replace(EVENT, kind=SchemaChangeKind.TRUNCATE))
+
+    with pytest.raises(SpoltError, match="was emptied"):
+        planner(**{"from": "db.shop.*"}).plan(new, new, RUNNING)
+    (found,) = planner(**{"from": "db.shop.*", "on_emptied": "pass"}).plan(new, new, RUNNING)
+    assert (found.start, found.end, found.told) == (0, 3, 3)
+    new.values[TOPIC, 0].clear()
+    assert not planner(**{"from": "db.shop.*"}).plan(new, new, RUNNING)
+
+
 @pytest.mark.parametrize(
     ("event", "record"),
     [
         (EVENT, READ),
-        (replace(EVENT, kind=SchemaChangeKind.TRUNCATE), SpoltRecord({}, told=1)),
+        (replace(EVENT, kind=SchemaChangeKind.TRUNCATE), SpoltRecord({})),
         (replace(EVENT, kind=SchemaChangeKind.TRUNCATE), SpoltRecord({(TOPIC, 0): 2})),
         (replace(EVENT, kind=SchemaChangeKind.TRUNCATE, table=TableId("shop", "other"), topic="db.shop.other"), READ),
     ],

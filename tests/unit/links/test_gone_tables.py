@@ -54,10 +54,10 @@ class _Case:
         for name, number in (("kept", _KEPT), ("gone", _GONE), ("left", 16600)):
             schema = TableSchema(TableId("public", name), _COLUMNS, ("id",), partial_rows=True, number=number)
             self.catalog.announce(
-                self.catalog.event_of(schema, self.catalog.register(schema, ""), 1, WalPosition(50).order)
+                self.catalog.event_of(schema, self.catalog.register(schema, ""), WalPosition(50).order)
             )
         self.topics = _Topics()
-        parts = CaptureParts(cast("CapturePublisher", self.topics), self.catalog, cast("Replay", None), "schemas", 1)
+        parts = CaptureParts(cast("CapturePublisher", self.topics), self.catalog, cast("Replay", None), "schemas")
         self.capture = OpenCapture(parts, 1, WalPosition(100), 0)
         self.asked: list[Collection[int]] = []
         self.new_asked = 0
@@ -154,7 +154,7 @@ def test_one_that_stopped_on_another_server_may_have_another_number_here(case: _
 def test_one_that_begins_anew_meanwhile_does_not_end(case: _Case) -> None:
     case.gone.step(WalPosition(150))
     anew = TableSchema(TableId("public", "gone"), _COLUMNS, ("id",), partial_rows=True, number=16700)
-    case.catalog.announce(case.catalog.event_of(anew, case.catalog.register(anew, ""), 1, WalPosition(170).order))
+    case.catalog.announce(case.catalog.event_of(anew, case.catalog.register(anew, ""), WalPosition(170).order))
     case.gone.step(WalPosition(208))
 
     assert _told(case) == []

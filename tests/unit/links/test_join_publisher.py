@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.joins.test_kept_job import job_of
 
-from penstock.core.errors import PositionError, UnavailableError
+from penstock.core.errors import FencedError, PenstockError, PositionError, UnavailableError, UsageError
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
+from penstock.links.joins import publish
 from penstock.links.joins.publish import (
     Announcement,
     JoinPublisher,
@@ -23,7 +24,16 @@ from penstock.ports.registry import RegisteredTable
 if TYPE_CHECKING:
     from tests.unit.links.conftest import MemoryPublisher
 
-RECORD = JoinRecord(1, 1, 4, "digest", (5, 9), {("reviews", 0): 6}, {"reviews": "a", "shops": "b"})
+PLACE = ("reviews", 0)
+RECORD = JoinRecord(1, 1, 4, "digest", (5, 9), {PLACE: 6}, {"reviews": "a", "shops": "b"})
+
+
+def joined(publisher: MemoryPublisher, announcement: Announcement | None = None) -> JoinPublisher:
+    job = job_of(1)
+    registered = RegisteredTable(job.plan.output, "joined", 1, 2, "")
+    return JoinPublisher(
+        publisher, JoinTarget("joined", job.plan, registered, 2, "schemas", "letters"), RECORD, announcement
+    )
 
 
 def test_a_join_goes_on_from_the_record_that_was_read(publisher: MemoryPublisher) -> None:
@@ -50,16 +60,9 @@ def test_what_became_visible_after_the_record_was_read_is_not_published_again(
 def test_a_table_that_is_emptied_says_where_its_topic_ends(
     publisher: MemoryPublisher, kind: SchemaChangeKind, begins: tuple[int, ...]
 ) -> None:
-    job = job_of(1)
-    registered = RegisteredTable(job.plan.output, "joined", 1, 2, "")
     publisher.topic_ends = (12, 25)
 
-    JoinPublisher(
-        publisher,
-        JoinTarget("joined", job.plan, registered, 2, "schemas", "letters"),
-        RECORD,
-        Announcement(kind, (2, 0, 0)),
-    )
+    joined(publisher, Announcement(kind, (2, 0, 0)))
 
     (told,) = map(SchemaChange.from_json, publisher.committed)
     assert (told.kind, told.begins) == (kind, begins)
@@ -75,3 +78,35 @@ def test_somebody_elses_message_in_the_output_ends_a_join_until_it_begins_anew(p
     publisher.foreign = {"joined": refused.value}
     require_own_output(publisher, "joined", begins=True)
     assert publisher.take_foreign() == {}
+
+
+def test_a_state_that_is_ahead_of_its_record_publishes_nothing(publisher: MemoryPublisher) -> None:
+    join = joined(publisher)
+
+    with pytest.raises(PositionError, match="has come to micro-batch 6, and 4 is the last one published") as refused:
+        join.publish(6, {PLACE: 9}, [])
+
+    assert "penstock joinery rebuild FILE joined --empty" in refused.value.hint
+    assert publisher.records == []
+    join.publish(5, {PLACE: 9}, [])
+    assert [record["batch"] for record in publisher.records] == [5]
+
+
+@pytest.mark.parametrize(("seconds", "kind"), [(0.0, UsageError), (900.0, FencedError)])
+def test_what_is_too_much_for_one_transaction_says_so_and_is_not_tried_again(
+    publisher: MemoryPublisher, monkeypatch: pytest.MonkeyPatch, seconds: float, kind: type[PenstockError]
+) -> None:
+    ended = FencedError("the brokers ended the transaction", "stop one of two instances")
+
+    def fail() -> None:
+        raise ended
+
+    monkeypatch.setattr(publish, "PUBLISHING_SECONDS", seconds)
+    monkeypatch.setattr(publisher, "settle", fail)
+
+    with pytest.raises(kind) as late:
+        joined(publisher).publish(5, {PLACE: 9}, [])
+
+    if kind is UsageError:
+        assert late.value.message.startswith("what micro-batch 5 changes of joined took longer than brokers leave a")
+        assert "penstock joinery inspect FILE JOIN" in late.value.hint

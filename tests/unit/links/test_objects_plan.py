@@ -153,3 +153,14 @@ def test_nothing_is_planned_of_a_table_that_has_stopped(topics: MemoryTopics) ->
 
     assert planner.plan(ObjectsRecord(places={("t", 0): (1, 1)}, stopped={("t", 0): stopped})).ranges == ()
     assert ("t", 0) not in planner.starts(ObjectsRecord(stopped={("t", 0): stopped}))
+
+
+def test_a_topic_is_read_whole_where_a_later_event_says_fewer_partitions(topics: MemoryTopics) -> None:
+    topics.announce(10, "t", partitions=2)
+    topics.announce(20, "t", partitions=1)
+    topics.fill("t", 3)
+    topics.fill("t", 2, partition=1)
+
+    plan = ObjectsPlanner(topics, SCHEMAS, TIMELINES).plan(ObjectsRecord())
+
+    assert [(r.topic, r.partition, r.start, r.end) for r in plan.ranges] == [("t", 0, 0, 3), ("t", 1, 0, 2)]

@@ -13,6 +13,8 @@ from penstock.adapters.postgres.connection import PostgresServer
 from penstock.adapters.postgres.source.relations import PostgresRelations
 from penstock.adapters.state.store import open_state
 from penstock.core.positions import WalPosition, in_timeline
+from penstock.core.postgres.evolution import partitions_refusal
+from penstock.core.postgres.partitions import Partition
 from penstock.core.publication import StoppedTable
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
@@ -22,9 +24,10 @@ from penstock.links.capture.postgres.replay import RelationReplay
 from penstock.links.capture.table_catalog import TableCatalog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from penstock.core.refusals import Refusal
     from penstock.ports.replay import StatementOutcome
 
 _COLUMNS = (Column("id", IntegerType(32, unsigned=False), nullable=False, declaration="integer", number=1),)
@@ -38,7 +41,7 @@ class _Replayed:
         relations = PostgresRelations(PostgresServer("127.0.0.1", 9, "db", "user", "", {}), "publication")
         registered = RegisteredCatalog(relations, "stop")
         self._catalog = TableCatalog("src", registered, MemoryRegistry(), [], lambda _: True)
-        self._replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), self._catalog, registered, 1)
+        self._replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), self._catalog, registered)
 
     def see(self, name: str, place: WalPosition, *, is_stopped: bool = True, altered_by: int = 0) -> StatementOutcome:
         """Let the log show a table of the number that they all have."""
@@ -49,6 +52,12 @@ class _Replayed:
         for told in outcome.schema_changes:
             self._catalog.announce(replace(told, order=in_timeline(told.order, place.timeline)))
         return outcome
+
+    def see_refused(self, refused: Refusal, stopped: Mapping[str, StoppedTable]) -> StatementOutcome:
+        """Let the log show the announced table again, of which changed rows are not known."""
+        place = WalPosition(110)
+        shown = TablesChanged((), self.announced("t"), place, place, place.order, 0, 7, refused)
+        return self._replay.apply(shown, stopped)
 
     def announced(self, name: str) -> TableSchema | None:
         return self._catalog.announced_schema(TableId("public", name))
@@ -92,3 +101,17 @@ def test_a_renamed_table_keeps_the_numbers_of_when_its_rows_were_read(replayed: 
 
     assert renamed is not None
     assert renamed.publication_altered_by == 700
+
+
+def test_a_table_whose_partitions_do_not_log_its_key_stops_though_it_looks_as_before(replayed: _Replayed) -> None:
+    leaf = Partition(17, 7, is_made_as_one=True, name="public.t_1", identity=("r",))
+    refused = partitions_refusal(TableId("public", "t"), ("id",), is_whole=False, partitions=[leaf])
+    assert refused is not None
+
+    outcome = replayed.see_refused(refused, {})
+
+    ((table, why),) = outcome.stopped
+    assert (str(table), outcome.schema_changes) == ("public.t", ())
+    assert "public.t_1" in why.error
+    assert "ALTER TABLE public.t_1 REPLICA IDENTITY FULL" in why.hint
+    assert replayed.see_refused(refused, _STOPPED).stopped == ()

@@ -133,7 +133,7 @@ def test_a_source_of_another_kind_is_published_with_its_own_positions(
     announced = SchemaChange("pg", USERS.table, "users", "", 1, 2, 1, (0, 0, -1))
     table_catalog = TableCatalog("pg", known, known, [announced], lambda table: table == USERS.table)
     table_catalog.format = format_
-    capture = OpenCapture(CaptureParts(publisher, table_catalog, cast("Replay", replay), "schemas", 1), 1, START, 0)
+    capture = OpenCapture(CaptureParts(publisher, table_catalog, cast("Replay", replay), "schemas"), 1, START, 0)
     follower = LogFollower(table_catalog, {}, START, Pace(0.0, bytes_max=bytes_max), Reading())
 
     for part in (*follower.feed(items), *follower.finish()):

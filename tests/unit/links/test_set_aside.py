@@ -42,6 +42,20 @@ def test_what_is_tied_goes_when_nothing_that_it_waits_for_waits_any_more() -> No
     assert aside.due(0.0) == {B}
 
 
+def test_a_table_begins_anew_where_it_is_refused_unless_another_one_needs_the_rows_that_it_has() -> None:
+    aside = SetAside()
+    aside.put(A, 3, None)
+    aside.put(B, 3, None, {A})
+    aside.put(C, 3, 0.0)
+
+    assert [aside.is_refused(table) for table in (A, B, C)] == [True, True, False]
+    aside.keep([B])
+    assert not aside.is_refused(B)
+    aside.skip(B, 3)
+    aside.put(B, 3, None, {A})
+    assert aside.is_refused(B)
+
+
 def test_a_table_is_released_where_the_others_are_and_not_before() -> None:
     aside = SetAside({A: 3})
     aside.advance([A], 8)

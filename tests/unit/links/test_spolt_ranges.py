@@ -74,6 +74,20 @@ def test_a_new_topic_of_a_table_waits_until_the_old_one_is_read_to_its_end(topic
     assert _plan(topics, spolt, SpoltRecord({("t", 0): 2, ("t.v2", 0): 2})) == [("t.v3", 0, 0, 2)]
 
 
+def test_a_new_topic_does_not_wait_for_messages_that_retention_has_taken(topics: MemoryTopics) -> None:
+    topics.announce(10, "t")
+    topics.announce(20, "t.v2", follows="t")
+    topics.fill("t", 5)
+    topics.fill("t", 5, 1)
+    topics.fill("t.v2", 3)
+    topics.first["t", 0], topics.first["t", 1] = 5, 4
+    spolt = _spolt("db.shop.users")
+
+    assert _plan(topics, spolt) == [("t", 1, 4, 5)]
+    topics.first["t", 1] = 5
+    assert _plan(topics, spolt) == [("t.v2", 0, 0, 3)]
+
+
 @pytest.mark.parametrize(
     ("record", "told"),
     [
@@ -94,6 +108,10 @@ def test_a_topic_that_is_not_what_was_read_stops_the_spolt(
 def test_what_is_no_longer_in_the_file_is_not_asked_for(topics: MemoryTopics) -> None:
     topics.fill("t", 2)
 
+    assert _plan(topics, _spolt("t"), SpoltRecord({("gone", 0): 1}, {"gone": "id"})) == [("t", 0, 0, 2)]
+
+    topics.fill("gone", 1)
+    assert topics.shapes(["gone"])["gone"][0] != "id"
     assert _plan(topics, _spolt("t"), SpoltRecord({("gone", 0): 1}, {"gone": "id"})) == [("t", 0, 0, 2)]
 
 
@@ -155,3 +173,36 @@ def test_what_does_not_go_on_from_the_record_is_not_published(topics: MemoryTopi
         spolts.publish(done)
 
     assert len(publisher.committed) == 3
+
+
+def _until_five(message: Message) -> Output:
+    if message.value["n"] == 5:
+        text = "no fives"
+        raise ValueError(text)
+    return Output(message.value)
+
+
+@pytest.mark.parametrize("batch_messages", [2, 5_000])
+def test_what_comes_before_a_message_with_a_fault_is_done_and_so_are_other_ranges(
+    topics: MemoryTopics, publisher: MemoryPublisher, monkeypatch: pytest.MonkeyPatch, batch_messages: int
+) -> None:
+    monkeypatch.setattr("penstock.links.spolts.run._BATCH_MESSAGES", batch_messages)
+    spolt = _spolt({"topic": "t", "format": "json"}, {"topic": "u", "format": "json"})
+    topics.values["t", 0] = [json.dumps({"n": number}).encode() for number in range(3, 8)]
+    topics.values["u", 0] = [b'{"n": 9}']
+    processor = RangeProcessor(SpoltJob(spolt), prepare_code(spolt, _until_five), topics, LocalSchemas())
+    spolts = SpoltPublisher(publisher, "letters", 1)
+
+    done = list(processor.process(_ranges(topics, publisher, spolt)))
+    spolts.publish(done)
+
+    assert [(part.read_to, part.count, str(part.fault)[:36]) for part in done] == [
+        (2, 2, "spolt s failed on t/0 offset 2: Valu"),
+        (1, 1, "None"),
+    ]
+    assert [json.loads(value)["n"] for value in publisher.committed] == [3, 4, 9]
+    (again,) = processor.process(_ranges(topics, publisher, spolt))
+    assert (again.range.start, again.read_to, again.count, again.messages) == (2, 2, 0, ())
+    mended = RangeProcessor(SpoltJob(spolt), prepare_code(spolt, _many), topics, LocalSchemas())
+    spolts.publish(list(mended.process(_ranges(topics, publisher, spolt))))
+    assert [json.loads(value)["n"] for value in publisher.committed] == [3, 4, 9, *[5] * 3, *[6] * 3, *[7] * 3]

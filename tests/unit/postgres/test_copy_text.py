@@ -28,8 +28,18 @@ def test_null_is_nothing_and_an_empty_text_is_quoted() -> None:
     })  # fmt: skip
 
     assert b"".join(render_csv(rows)).decode() == (
-        '"","\\x00ff","-1000000 us","{1.5,2}",1.50\n,"\\x",,"{}",\n"say ""hi""",,,,\n"a,b\nc","\\x78",,,\n'
+        '"","\\x00ff","-1 s 0 us","{1.5,2}",1.50\n,"\\x",,"{}",\n"say ""hi""",,,,\n"a,b\nc","\\x78",,,\n'
     )
+
+
+def test_no_number_of_an_interval_is_too_large_for_an_older_server() -> None:
+    most = (838 * 3600 + 59 * 60 + 59) * 1_000_000 + 999_999
+    rows = pa.table({"span": pa.array([most, -most, -1, 86_399_000_000, 0, None], pa.duration("us"))})
+
+    texts = b"".join(render_csv(rows)).decode().replace('"', "").splitlines()
+
+    assert texts == ["3020399 s 999999 us", "-3020399 s -999999 us", "0 s -1 us", "86399 s 0 us", "0 s 0 us", ""]
+    assert all(abs(int(number)) < 2**31 for text in texts for number in text.split()[::2])
 
 
 def test_many_rows_come_in_parts_and_in_order() -> None:

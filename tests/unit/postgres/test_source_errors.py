@@ -23,6 +23,20 @@ def test_a_server_that_is_a_standby_for_a_moment_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize(
+    "error",
+    [
+        errors.CharacterNotInRepertoire('invalid byte sequence for encoding "UTF8": 0xff'),
+        errors.UntranslatableCharacter('character with byte sequence 0x81 in encoding "WIN1252" has no equivalent'),
+    ],
+)
+def test_a_text_that_cannot_be_sent_as_utf_8_is_not_asked_for_again(error: psycopg.Error) -> None:
+    told = explain(SERVER, error)
+
+    assert type(told) is UnfitServerError
+    assert "correct the row" in told.hint
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "logical decoding requires wal_level >= logical",

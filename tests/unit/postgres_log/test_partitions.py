@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from penstock.core.postgres.partitions import (
     have_changed,
     partitions_number,
     were_rewritten,
+    without_old_rows,
 )
 
 if TYPE_CHECKING:
@@ -99,3 +101,33 @@ def test_files_of_a_truncate_of_the_whole_table_are_known_but_of_those_that_some
     assert were_rewritten(files_number([*rest, altered], xid), [*rest, altered])
     made = replace(made, file=made.oid)
     assert not were_rewritten(files_number([*rest, made], xid), [*rest, made])
+
+
+@pytest.mark.parametrize(
+    ("key", "is_whole", "leaf", "is_known"),
+    [
+        (("id",), False, {"identity": ("id",)}, True),
+        (("id",), False, {"identity": ("day", "id")}, True),
+        (("id",), False, {"is_logged_whole": True}, True),
+        # PostgreSQL refuses to change its rows, or it has none of its own.
+        (("id",), False, {}, True),
+        (("id",), False, {"identity": ("ref",)}, False),
+        (("id",), True, {"identity": ("id",)}, True),
+        (("id",), True, {"identity": ("ref",)}, False),
+        ((), True, {"is_logged_whole": True}, True),
+        ((), True, {}, True),
+        ((), True, {"identity": ("id",)}, False),
+        ((), False, {"is_logged_whole": True}, False),
+        ((), False, {"identity": ("id",)}, False),
+        ((), False, {}, True),
+    ],
+)
+def test_a_partition_must_log_the_key_of_its_table_or_whole_rows_where_there_is_none(
+    key: tuple[str, ...],
+    is_whole: bool,  # noqa: FBT001 - a parameter
+    leaf: dict[str, Any],
+    is_known: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    lacking = without_old_rows(key, is_whole=is_whole, partitions=[Partition(17, 700, is_made_as_one=True, **leaf)])
+
+    assert (not lacking) == is_known

@@ -11,7 +11,7 @@ from tests.unit.postgres_log import pgoutput_encoding as encoding
 from penstock.core.avro.schemas import table_schema as read_back
 from penstock.core.avro.schemas import value_schema
 from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
-from penstock.core.postgres.evolution import column_renames, refusal
+from penstock.core.postgres.evolution import column_renames, is_read_as_told, refusal
 from penstock.core.postgres.messages import Relation, RelationColumn
 from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.types import TypeInfo
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _INT8, _VARCHAR, _BPCHAR, _JSON, _JSONB, _INT4S, _TEXTS = 20, 1043, 1042, 114, 3802, 1007, 1009
 _BOOLS, _DATE, _INSTANT = 16999, 1082, 1184
+_INTERVAL, _TIMETZ, _NUMERICS, _INSTANTS, _BPCHARS, _VARCHARS, _GEOMETRY = 1186, 1266, 1231, 1185, 1014, 1015, 17001
 _TYPES = {
     encoding.INT4: TypeInfo("int4"),
     _INT8: TypeInfo("int8"),
@@ -35,6 +36,13 @@ _TYPES = {
     _BOOLS: TypeInfo("truth", kind="d", below=16),
     _DATE: TypeInfo("date"),
     _INSTANT: TypeInfo("timestamptz"),
+    _INTERVAL: TypeInfo("interval"),
+    _TIMETZ: TypeInfo("timetz"),
+    _NUMERICS: TypeInfo("_numeric", element=encoding.NUMERIC),
+    _INSTANTS: TypeInfo("_timestamptz", element=_INSTANT),
+    _BPCHARS: TypeInfo("_bpchar", element=_BPCHAR),
+    _VARCHARS: TypeInfo("_varchar", element=_VARCHAR),
+    _GEOMETRY: TypeInfo("geometry"),
 }
 
 
@@ -59,6 +67,8 @@ def test_a_table_is_the_same_when_it_is_read_back_from_its_registered_schema() -
         partitions=2**50,
         publication_altered_by=2**32 - 1,
         partition_files=2**51,
+        generated_to=9,
+        modifiers=("2:-1", "3:4"),
     )
 
     assert read_back(value_schema(known)) == known
@@ -203,6 +213,41 @@ def test_an_added_column_that_the_source_computed_stops_the_table() -> None:
     assert found.column == "c"
 
 
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_column_that_was_generated_and_is_none_now_stops_the_table(number: int) -> None:
+    """ALTER TABLE t ALTER total DROP EXPRESSION: it comes into the log, and existing rows have values."""
+    plain = CatalogColumn(5 - number, "a")
+    generated = replace(_catalog((1, "id"), plain), generated=(CatalogColumn(number, "total", is_computed=True),))
+    known = read_back(value_schema(table_schema(_table("id", "a"), generated, _TYPES)))
+    names = ("id", "total", "a") if number == 2 else ("id", "a", "total")
+    dropped = _catalog((1, "id"), *sorted([(number, "total"), (plain.number, "a")]))
+
+    found = refusal(known, table_schema(_table(*names), dropped, _TYPES, known))
+
+    assert found is not None
+    assert found.column == "total"
+
+
+def test_a_column_that_is_added_behind_a_generated_one_has_its_default() -> None:
+    generated = (CatalogColumn(3, "total", is_computed=True),)
+    known = table_schema(_table("id", "a"), replace(_catalog((1, "id"), (2, "a")), generated=generated), _TYPES)
+    added = replace(_catalog((1, "id"), (2, "a"), CatalogColumn(4, "c", default="5")), generated=generated)
+
+    after = table_schema(_table("id", "a", "c"), added, _TYPES, known)
+
+    assert (after.column("c").default, refusal(known, after)) == ("5", None)
+
+
+def test_a_generated_column_of_a_publication_stops_the_table() -> None:
+    known = table_schema(_table("id", "a"), _catalog((1, "id"), (2, "a")), _TYPES)
+    generated = replace(_catalog((1, "id"), (2, "a")), generated=(CatalogColumn(3, "g", is_computed=True),))
+
+    found = refusal(known, table_schema(_table("id", "a", "g"), generated, _TYPES, known))
+
+    assert found is not None
+    assert found.column == "g"
+
+
 def _retyped(oid: int, modifier: int) -> Relation:
     columns = (
         RelationColumn("id", encoding.INT4, -1, in_identity=True),
@@ -237,6 +282,66 @@ def test_another_type_is_carried_only_if_it_holds_every_value(
     found = refusal(known, table_schema(_retyped(*after), None, _TYPES, known))
 
     assert (found is None) is carried
+
+
+@pytest.mark.parametrize(
+    ("oid", "before", "after", "carried"),
+    [
+        (_INTERVAL, -1, 0x7FFF0000, False),
+        (_INTERVAL, 0x7FFF0000, -1, True),
+        (_TIMETZ, 6, 0, False),
+        (_NUMERICS, (10 << 16 | 4) + 4, (10 << 16 | 2) + 4, False),
+        (_NUMERICS, (10 << 16 | 4) + 4, -1, True),
+        (_INSTANTS, -1, 0, False),
+        (_BPCHARS, 7, 13, False),
+        (_VARCHARS, 14, 24, True),
+        (_VARCHARS, 24, 14, False),
+        (_VARCHARS, -1, 14, False),
+        (_GEOMETRY, 1107460, 3857 << 8 | 4, False),
+        (_GEOMETRY, 1107460, 1107460, True),
+        (_INT4S, -1, -1, True),
+    ],
+)
+def test_another_modifier_of_a_type_that_does_not_say_it_stops_the_table(
+    oid: int,
+    before: int,
+    after: int,
+    carried: bool,  # noqa: FBT001 - a case
+) -> None:
+    catalog = _catalog((1, "id"), (2, "a"))
+    known = read_back(value_schema(table_schema(_retyped(oid, before), catalog, _TYPES)))
+
+    now = table_schema(_retyped(oid, after), catalog, _TYPES, known)
+
+    assert (now == known) == (before == after)
+    assert (refusal(known, now) is None) is carried
+    # An earlier release has not kept it.
+    assert refusal(replace(known, modifiers=()), now) is None
+
+
+def test_rows_are_read_though_a_comment_or_the_name_of_a_type_is_another_one() -> None:
+    told = replace(_known(), modifiers=("3:8",))
+    column = told.columns[2]
+
+    def with_last(**changed: object) -> TableSchema:
+        return replace(told, columns=(*told.columns[:2], replace(column, **changed)))  # type: ignore[arg-type]
+
+    alike = [
+        replace(told, comment="said", published=5, partition_files=9),
+        with_last(comment="said"),
+        with_last(declaration="address"),
+    ]
+    others = [
+        with_last(name="c"),
+        with_last(number=4),
+        with_last(type=_known().columns[0].type),
+        replace(told, key=("id", "a")),
+        replace(told, columns=told.columns[:2]),
+        replace(told, modifiers=("3:12",)),
+    ]
+    assert [each for each in alike if not is_read_as_told(told, each)] == []
+    assert [each for each in others if is_read_as_told(told, each)] == []
+    assert is_read_as_told(replace(told, modifiers=()), told)
 
 
 def test_another_key_stops_the_table() -> None:

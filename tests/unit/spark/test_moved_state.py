@@ -1,4 +1,4 @@
-"""A state that was moved names the folder in which it stands."""
+"""A state that was moved names the folder in which it stands, and one that a power cut hit has nothing empty."""
 
 from __future__ import annotations
 
@@ -47,6 +47,16 @@ def test_a_moved_state_names_its_new_folder_and_lacks_sums_of_the_old_one(tmp_pa
 
     assert [file.read_text() for file in files] == [metadata(str(checkpoint), operator) for operator in (0, 1)]
     assert not list(checkpoint.rglob("*.crc"))
+
+
+def test_notes_of_micro_batches_that_a_power_cut_left_empty_are_gone(tmp_path: Path) -> None:
+    for name, text in (("offsets/7", "v1"), ("offsets/8", ""), ("offsets/.8.crc", ""), ("commits/7", "")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    settle_state(tmp_path)
+
+    assert [file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()] == ["offsets/7"]
 
 
 def test_a_state_that_was_not_moved_is_left_as_it_is(tmp_path: Path) -> None:

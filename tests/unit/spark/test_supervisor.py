@@ -140,6 +140,75 @@ def test_links_that_all_lack_something_give_up(place: QueryPlace) -> None:
 
 
 @dataclass
+class _AwayLater:
+    """A link that runs until `ends`, and whose target is away for its next starts."""
+
+    name: str
+    away: int
+    ends: Callable[[], bool]
+    starts: int = 0
+    brings_changes_in: bool = False
+    goes_on: bool = False
+
+    def start(self, _place: QueryPlace) -> StreamingQuery:
+        self.starts += 1
+        if 1 < self.starts <= self.away:
+            raise self._error()
+        return cast("StreamingQuery", _EndsWhen(self.ends) if self.starts == 1 else _Query())
+
+    def failure(self) -> PenstockError | None:
+        return self._error() if self.starts == 1 and self.ends() else None
+
+    def close(self) -> None:
+        return None
+
+    def _error(self) -> PenstockError:
+        return UnavailableError(f"the target of {self.name} is away", "start it")
+
+
+@dataclass
+class _EndsWhen:
+    """A query that ends when `ends` says so."""
+
+    ends: Callable[[], bool]
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        return not self.ends()
+
+    def stop(self) -> None:
+        return None
+
+    def exception(self) -> None:
+        return None
+
+
+def test_a_link_that_recovered_from_an_outage_counts_as_going_when_another_one_is_away_later(
+    place: QueryPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_HEALTHY_SECONDS", -1.0)
+    recovered = _Target("recovered", away=8)
+    away = _AwayLater("away", away=50, ends=lambda: recovered.starts > 8)
+    conditions: Conditions = {}
+
+    with pytest.raises(KeyboardInterrupt):
+        Supervisor([recovered, away], place, _Until(lambda: away.starts > 50), conditions).run()
+
+    assert (recovered.starts, conditions["away"].state) == (9, "running")
+
+
+def test_links_that_fail_out_of_step_in_one_outage_all_go_on_after_it(place: QueryPlace) -> None:
+    first, second = _Target("first", away=5), _Target("second", away=3)
+    conditions: Conditions = {}
+    runner = Supervisor([first, second], place, _Until(lambda: first.starts > 5), conditions)
+
+    with pytest.raises(KeyboardInterrupt):
+        runner.run()
+
+    assert {name: each.state for name, each in conditions.items()} == {"first": "running", "second": "running"}
+
+
+@dataclass
 class _Source:
     """A link whose log is gone for good."""
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from penstock.core.avro.wire import frame
 from penstock.core.errors import SpoltError, UsageError
 from penstock.spolts import DeadLetter, DeadLetterError, Message, Output, spolt
 from penstock.spolts.testing import Harness, Published, PutAside, create, delete, read, send, update
@@ -97,6 +98,117 @@ def test_what_is_no_change_has_no_rows_and_no_difference() -> None:
     assert (message.operation, message.before, message.after, message.row, message.difference()) == (*[None] * 4, {})
     with pytest.raises(ValueError, match="no change"):
         message.with_rows(None, None)
+
+
+def test_changes_of_a_source_that_writes_flat_json_have_their_rows(tmp_path: Path) -> None:
+    (tmp_path / "flat_code.py").write_text(FLAT_CODE)
+    (tmp_path / "p.yaml").write_text(FLAT_PIPELINE)
+    harness = Harness.of_file(tmp_path / "p.yaml", "s", tables=[ORDERS])
+
+    result = harness.run(
+        [
+            create("shop.orders", _order(2**63, "250.00")),
+            update("shop.orders", _order(2, "1.00"), _order(2, "2.00", note="a")),
+            delete("shop.orders", _order(3, "9.00")),
+        ]
+    )
+
+    row = {"note": None, "at": None, "took": None}
+    assert result.values("out") == [
+        ["c", None, {"id": str(2**63), "total": "250.00", **row}, {}],
+        ["u", {"id": 2, "total": "1.00", **row}, {"id": 2, "total": "2.00", **row, "note": "a"},
+         {"total": ["1.00", "2.00"], "note": [None, "a"]}],
+        ["d", {"id": 3, "total": "9.00", **row}, None, {}],
+        [None, None, None, {}],
+    ]  # fmt: skip
+    assert [each.key for each in result.published] == [{"id": key} for key in (str(2**63), 2, 3, 3)]
+
+
+FLAT_PIPELINE = """\
+pipeline: p
+sources: [{name: db, kind: mysql, host: h, user: u, password_env: P, tables: ["shop.*"], format: json}]
+spolts:
+  - {name: s, function: "flat_code:told", from: "db.shop.*", to: {topic: out, schema: same}}
+"""
+FLAT_CODE = """\
+import json
+from penstock.spolts import Output
+
+def told(message):
+    assert message.row == (message.before if message.after is None else message.after)
+    text = json.dumps([message.operation, message.before, message.after, message.difference()])
+    return Output(text.encode())
+"""
+
+
+def test_rows_of_flat_json_lack_what_the_log_lacks_and_may_be_changed() -> None:
+    seen: list[Message] = []
+
+    def masked(message: Message) -> Message | None:
+        seen.append(message)
+        if message.operation is None:
+            return None
+        rows = [None if row is None else {**row, "note": "***"} for row in (message.before, message.after)]
+        return message.with_rows(*rows)
+
+    harness = Harness.of_function(
+        masked, SAME, JSON, tables=["CREATE TABLE shop.t (id INT PRIMARY KEY, note TEXT, n INT)"]
+    )
+
+    result = harness.run(
+        [
+            update("shop.t", {"id": 1}, {"id": 1, "note": "a"}, before_lacks=["note", "n"], after_lacks=["n"]),
+            read("shop.t", {"id": 2, "note": "b", "n": None}),
+            delete("shop.t", {"id": 1}, lacks=["note", "n"]),
+        ]
+    )
+
+    assert [(each.row, each.lacks, each.before, each.before_lacks) for each in seen[:3]] == [
+        ({"id": 1, "note": "a"}, ("n",), {"id": 1}, ("note", "n")),
+        ({"id": 2, "note": "b", "n": None}, (), None, ()),
+        ({"id": 1}, ("note", "n"), {"id": 1}, ("note", "n")),
+    ]
+    assert seen[3].value is None
+    told = [
+        {name: value for name, value in each.items() if name in {"id", "note", "n", *LACKING}}
+        for each in result.values("out")
+    ]
+    assert told == [
+        {"__penstock_lacks": ["n"], "__penstock_before": {"id": 1, "note": "***"}, "__penstock_before_lacks": ["n"],
+         "id": 1, "note": "***"},
+        {"id": 2, "note": "***", "n": None},
+        {"__penstock_lacks": ["n"], "id": 1, "note": "***"},
+    ]  # fmt: skip
+    assert all(next(iter(each)) == "__penstock_schema" for each in result.values("out"))
+    with pytest.raises(ValueError, match="has a row after it"):
+        seen[1].with_rows(None, None)
+
+
+LACKING = {"__penstock_lacks", "__penstock_before", "__penstock_before_lacks"}
+
+
+def test_a_batch_of_flat_json_has_the_columns_of_the_row() -> None:
+    seen: list[pa.RecordBatch] = []
+
+    @spolt(batches=True, output=pa.schema([("id", pa.int64())]))
+    def ids(batch: pa.RecordBatch) -> pa.RecordBatch:
+        seen.append(batch)
+        return batch.select(["id"])
+
+    harness = Harness.of_function(ids, "out", JSON, tables=["CREATE TABLE shop.t (id INT PRIMARY KEY, note TEXT)"])
+    harness.run(
+        [
+            create("shop.t", {"id": 1, "note": "a"}),
+            update("shop.t", {"id": 1, "note": "a"}, {"id": 1}, after_lacks=["note"]),
+        ]
+    )
+
+    (batch,) = seen
+    assert [name for name in batch.schema.names if not name.startswith("_")] == ["id", "note"]
+    assert not any(name.startswith("__penstock") for name in batch.schema.names)
+    assert batch["_op"].to_pylist() == ["c", "u"]
+    assert batch["_before"].to_pylist() == [None, {"id": 1, "note": "a"}]
+    assert batch["_lacks"].to_pylist() == [[], ["note"]]
 
 
 def test_a_class_is_made_with_the_options_and_messages_may_be_changed() -> None:
@@ -204,6 +316,13 @@ def _failing(message: Message) -> Iterator[Output | DeadLetter]:
         yield DeadLetter("and this one")
     if number == 3:
         raise KeyError(number)
+
+
+def test_what_is_known_of_a_failure_is_in_the_hint() -> None:
+    with pytest.raises(SpoltError, match="in/0 offset 0: there is no schema 9") as caught:
+        Harness.of_function(_failing, SAME, "in").run([send("in", frame(9) + b"0")])
+
+    assert caught.value.hint.startswith("encode with a schema that was registered, or set on_error: dead_letter; then")
 
 
 def test_messages_that_code_declares_dead_are_put_aside_and_what_else_it_raises_stops_it() -> None:

@@ -14,11 +14,17 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import frame
 from penstock.core.errors import SpoltError
 from penstock.core.spolts.avro_records import avro_records
+from penstock.links.spolts.load import load_code
+from penstock.links.spolts.run import SpoltRunner
 from penstock.schematizer.statements.create_table import parse_create_table
-from penstock.spolts.testing import Harness, create, delete, read, send, update
+from penstock.spolts.testing import Harness, LocalSchemas, create, delete, read, send, update
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from penstock.core.tables import TableSchema
+    from penstock.links.spolts.run import Processed
+    from penstock.spolts.testing import Result
 
 CUSTOMERS = """\
 CREATE TABLE shop.customers (
@@ -263,3 +269,54 @@ def test_a_row_that_is_read_and_not_wanted_lacks_all_but_its_key_where_rows_may(
     assert [(value["op"], value["before"], value["before_lacks"]) for value in result.values("texts")] == [
         ("d", gone, '["title", "body"]')
     ] * 2
+
+
+def test_a_column_that_gets_another_name_stops_behind_the_rows_that_have_the_old_one(tmp_path: Path) -> None:
+    harness = docs_through(tmp_path, "{filter: region = 'EU'}")
+    tables = [
+        parse_create_table(f"CREATE TABLE shop.docs (id INT PRIMARY KEY, {name} VARCHAR(9))")
+        for name in ("region", "area")
+    ]
+    rows = [(tables[0], {"id": 1, "region": "EU"}), (tables[0], {"id": 2, "region": "EU"})]
+    rows.append((tables[1], {"id": 3, "area": "EU"}))
+    raws = [
+        raw
+        for offset, (table, row) in enumerate(rows)
+        for raw, _ in replace(harness, tables={"shop.docs": table})._raws(create("shop.docs", row), offset)
+    ]
+    done: list[Processed] = []
+
+    with pytest.raises(SpoltError, match=r"offset 2: .*region.*there is no such column") as caught:
+        done.extend(_runner(harness).run(raws))
+
+    assert [(part.count, len(part.encoded)) for part in done] == [(2, 2)]
+    assert "penstock snapshot FILE TABLE" in caught.value.hint
+    (rest,) = _runner(docs_through(tmp_path, "{filter: area = 'EU'}"), harness.schemas).run(raws[2:])
+    assert len(rest.encoded) == 1
+
+
+def _runner(harness: Harness, schemas: LocalSchemas | None = None) -> SpoltRunner:
+    given = harness.job.spolt.inputs[0]
+    return SpoltRunner(harness.job, load_code(harness.job.spolt), given, schemas or harness.schemas)
+
+
+def test_a_key_that_gets_another_type_does_not_go_on_in_the_same_topic(tmp_path: Path) -> None:
+    text = SPOLT_OF_DOCS.replace("TRANSFORMS", "{filter: name <> ''}").replace("shopdb.shop.docs", "shopdb.shop.*")
+    (tmp_path / "p.yaml").write_text(text)
+    harness = Harness.of_file(tmp_path / "p.yaml", "texts")
+    tables = [
+        parse_create_table(f"CREATE TABLE shop.{name} (id {kind} PRIMARY KEY, name VARCHAR(9))")
+        for name, kind in (("docs", "INT"), ("other", "BIGINT"), ("docs", "INT"), ("docs", "BIGINT"))
+    ]
+
+    def run(table: TableSchema, number: int) -> Result:
+        name = str(table.table)
+        return replace(harness, tables={name: table}).run([create(name, {"id": number, "name": "a"})])
+
+    for number, table in enumerate(tables[:3]):
+        assert [each.key for each in run(table, number).published] == [{"id": number}]
+    with pytest.raises(
+        SpoltError, match=r'key of shop\.docs was \(id "int"\) in texts, and is \(id "long"\)'
+    ) as caught:
+        run(tables[3], 4)
+    assert caught.value.hint.startswith("name another topic in `to`")

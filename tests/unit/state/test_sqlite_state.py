@@ -15,7 +15,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from penstock.adapters.state.database import open_engine
-from penstock.adapters.state.migrate import NEWEST, VERSION_TABLE, has_current_tables
+from penstock.adapters.state.migrate import NEWEST, VERSION_TABLE, has_current_tables, migrate
 from penstock.adapters.state.revisions import migrations
 from penstock.adapters.state.store import open_state
 from penstock.adapters.state.tables import METADATA
@@ -159,6 +159,25 @@ def test_a_database_of_a_newer_release_is_left_alone(url: str, tmp_path: Path) -
         open_state(url, "shop")
     with pytest.raises(UsageError, match="written by a newer release"):
         has_current_tables(url)
+
+
+def test_a_look_leaves_a_database_of_an_older_release_as_it_is_and_who_leads_migrates_it(
+    url: str, tmp_path: Path
+) -> None:
+    older = ScriptDirectory.from_config(migrations()).get_revision(NEWEST).down_revision
+    open_state(url, "shop").close()
+    database = sqlite3.connect(tmp_path / "home" / "state.db")
+    database.execute(f"UPDATE {VERSION_TABLE} SET version_num = ?", (older,))
+    database.commit()
+
+    with pytest.raises(UsageError, match="was written by an older release") as caught:
+        open_state(url, "shop")
+
+    assert "start this release's `penstock run`" in caught.value.hint
+    assert database.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall() == [(older,)]
+    migrate(url)
+    open_state(url, "shop").close()
+    database.close()
 
 
 def test_examining_says_what_opening_will_do_and_does_not_do_it(url: str) -> None:

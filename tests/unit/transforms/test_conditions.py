@@ -9,7 +9,7 @@ from decimal import Decimal
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.core.arrow_types import arrow_schema
@@ -24,6 +24,7 @@ from penstock.core.tables import (
     EnumType,
     FloatType,
     IntegerType,
+    PrintedType,
     TableId,
     TableSchema,
     TextType,
@@ -165,6 +166,35 @@ def test_a_backslash_takes_the_meaning_of_a_pattern_s_characters_away() -> None:
     assert matching("t LIKE '50%'", t=TextType(9, "utf8mb4")) == [1, 2]
 
 
+def is_like(text: str, pattern: str) -> bool:
+    """LIKE, as one reads it: character by character."""
+    if not pattern:
+        return not text
+    first, rest = pattern[0], pattern[1:]
+    if first == "%":
+        return any(is_like(text[at:], rest) for at in range(len(text) + 1))
+    if first == "\\":
+        first, rest = rest[0], rest[1:]
+    elif first == "_":
+        return bool(text) and is_like(text[1:], rest)
+    return text.startswith(first) and is_like(text[1:], rest)
+
+
+LIKE_TEXTS = st.text("aé%_\\\n.", max_size=5)
+LIKE_PARTS = st.sampled_from(["a", "é", "%", "_", "\\%", "\\_", "\\\\", "\\a", "\n", ".", "\\.", "|", "$", "\0"])
+
+
+@given(st.lists(LIKE_TEXTS, max_size=6), st.lists(LIKE_PARTS, max_size=6).map("".join))
+@example(["C:\\temp\\a"], "%\\\\temp%")
+@example(["a\n", "a"], "a")
+def test_a_pattern_means_what_it_says_character_by_character(texts: list[str], pattern: str) -> None:
+    rows: list[dict[str, object]] = [{"id": number, "t": text} for number, text in enumerate(texts)]
+
+    found = Filter(f"t LIKE {quoted(pattern)}").matches(SCHEMA, table_of(rows))
+
+    assert found.tolist() == [is_like(text, pattern) for text in texts]
+
+
 def test_names_are_of_any_case_and_odd_ones_in_quotes() -> None:
     assert matching("ID = 1") == [1]
     assert matching('`odd name` = 2 AND "odd name" = 2', **{"odd name": SCHEMA.column("n").type}) == [2]
@@ -238,6 +268,25 @@ def test_a_condition_that_does_not_fit_the_table_stops_it(condition: str, said: 
         Filter(condition).derive(schema)
 
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "condition", ["amount > '99'", "'99' >= amount", "amount > 99", "amount = 1.5", "amount IN (1, 2)", "t < amount"]
+)
+def test_the_text_of_a_number_has_no_order_of_its_own_and_the_error_says_how_to_get_it(condition: str) -> None:
+    amount = Column("amount", PrintedType("postgres"), nullable=True, declaration="numeric")
+    schema = TableSchema(SCHEMA.table, (SCHEMA.column("id"), SCHEMA.column("t"), amount), ("id",))
+    number = Column("amount_number", DecimalType(38, 10), nullable=True)
+    computed = TableSchema(SCHEMA.table, (*schema.columns, number), ("id",))
+    rows = [{"id": at, "amount": text, "amount_number": Decimal(text)} for at, text in enumerate(["9", "100", "1.50"])]
+    table = pa.Table.from_pylist(rows, arrow_schema(computed))
+
+    with pytest.raises(TableStoppedError, match="values of numeric come as the texts that the source prints") as caught:
+        Filter(condition).derive(schema)
+
+    assert 'amount_number, sql: "CAST(amount AS DECIMAL(38,10))"' in caught.value.hint
+    assert Filter("amount_number > 99").matches(computed, table).tolist() == [False, True, False]
+    assert Filter("amount IN ('9', '1.5')").matches(computed, table).tolist() == [True, False, False]
 
 
 def test_filters_pickle() -> None:

@@ -70,6 +70,7 @@ def test_redshift_keeps_how_rows_are_spread_and_sorted_and_who_may_read_them() -
         owner="etl",
         comment="it's",
         column_comments={"name": "whose", "gone": "x"},
+        first_grantees=('"everybody"',),
         grants=(Grant("SELECT", '"reader"'), Grant("SELECT", "PUBLIC", "gone")),
         spread=Spread("KEY", "id", "COMPOUND", ("name", "id")),
     )
@@ -90,6 +91,7 @@ def test_redshift_keeps_how_rows_are_spread_and_sorted_and_who_may_read_them() -
         'ALTER TABLE "shop"."__penstock_copy" RENAME TO "orders"',
         "COMMENT ON TABLE \"shop\".\"orders\" IS 'it''s'",
         'COMMENT ON COLUMN "shop"."orders"."name" IS \'whose\'',
+        'REVOKE ALL ON TABLE "shop"."orders" FROM "everybody"',
         'GRANT SELECT ON TABLE "shop"."orders" TO "reader"',
         'ALTER TABLE "shop"."orders" OWNER TO "etl"',
     )

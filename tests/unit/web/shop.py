@@ -53,6 +53,13 @@ spolts:
   - {name: big_orders, function: "code:big", from: shopdb.shop.orders, to: {topic: big_orders, schema: same}}
 """
 
+JOIN = """\
+join:
+  - {topic: shopdb.shop.orders, join_keys: [id]}
+  - {topic: shopdb.shop.customers, join_keys: [id]}
+output: {namespace: shop, source: business_review_join, doc: orders and customers, pkey: [id]}
+"""
+
 LINKS = ("shopdb", "objects", "shopdb-to-warehouse")
 
 

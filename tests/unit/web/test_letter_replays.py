@@ -116,6 +116,26 @@ def test_the_page_says_what_the_command_says_whatever_user_code_prints(shop: Sho
     assert (told.status_code, "ValueError" in told.json()["error"]) == (409, True)
 
 
+def test_letters_whose_spolt_needs_spark_are_refused_with_another_way(shop: Shop) -> None:
+    shop.file.write_text(shop.file.read_text() + NEEDS_SPARK)
+    shop.run()
+    with running(shop), served(shop) as client:
+        told = replay(client, "big_orders")
+
+    assert told.status_code == 409
+    assert "spolt big_orders has expressions" in told.json()["error"]
+    assert f"penstock snapshot {shop.file} TABLE --keys KEYS" in told.json()["hint"]
+
+
+NEEDS_SPARK = """\
+spolts:
+  - name: big_orders
+    from: shopdb.shop.orders
+    to: big_orders
+    transforms: [{expression: {name: twice, sql: 2 * total, type: bigint}}]
+"""
+
+
 def test_a_broker_that_does_not_answer_is_worth_trying_again(shop: Shop) -> None:
     give_code(shop, "")
     shop.run()

@@ -11,7 +11,15 @@ from tests.unit.config.test_joins import PIPELINE
 from penstock.config.load import parse
 from penstock.core.errors import UnavailableError, UsageError
 from penstock.links.joins.record import JoinRecord
-from penstock.wiring.join_states import checkpoint_of, forget_other_states, has_state, remove_states, states_of
+from penstock.wiring.join_states import (
+    checkpoint_of,
+    flush_state,
+    forget_other_states,
+    has_state,
+    is_ahead,
+    remove_states,
+    states_of,
+)
 from penstock.wiring.rebuild_marks import (
     RebuildMark,
     StandingStill,
@@ -58,6 +66,40 @@ def test_a_state_that_ends_elsewhere_is_not_that_of_the_record(spec: PipelineSpe
     assert has_state(spec, LAST, record)
     (offsets / "41").write_text("v1\n{}\n" + json.dumps({"reviews": {"0": 70}, "shops": {"1": 6}}))
     assert not has_state(spec, LAST, record)
+    # What a machine that went down has left.
+    (offsets / "41").write_text("")
+    assert not has_state(spec, LAST, record)
+
+
+@pytest.mark.parametrize(
+    ("begun", "done", "ahead"),
+    [
+        ([40, 41], [40], False),
+        ([41, 42], [40, 41], False),
+        ([41, 42], [41, 42], True),
+        ([42, 43], [41], True),
+        ([], [], False),
+    ],
+    ids=["published", "the next one begun", "one more done", "two more begun", "lost"],
+)
+def test_a_state_that_went_on_behind_its_record_is_ahead(
+    spec: PipelineSpec, begun: list[int], done: list[int], *, ahead: bool
+) -> None:
+    for folder, batches in (("offsets", begun), ("commits", done)):
+        (checkpoint_of(spec, LAST, 2) / folder).mkdir(parents=True)
+        for batch in batches:
+            (checkpoint_of(spec, LAST, 2) / folder / str(batch)).write_text("v1")
+
+    assert is_ahead(spec, LAST, JoinRecord(1, 2, 41, "digest", ())) is ahead
+
+
+def test_a_state_that_cannot_be_brought_to_its_disk_says_so(spec: PipelineSpec) -> None:
+    checkpoint = checkpoint_of(spec, LAST, 2)
+    with pytest.raises(UnavailableError, match="cannot be brought to its disk: No such file"):
+        flush_state(checkpoint)
+
+    checkpoint.mkdir(parents=True)
+    flush_state(checkpoint)
 
 
 def test_only_the_state_of_the_record_stays(spec: PipelineSpec) -> None:

@@ -33,6 +33,11 @@ spolts:
   - {name: fewer, from: few, to: fewer, transforms: [{filter: id > 2}]}
   - {name: later, from: db.other.*, to: later, transforms: [{filter: id > 2}]}
 """
+SHARED = """\
+  - {name: one, from: db.shop.a, function: c:f, to: {topic: out, schema: same}}
+  - {name: other, from: db.shop.a, function: c:f, to: {topic: out, key: id, schema: same}}
+  - {name: both, from: db.shop.a, function: c:f, to: {topic: few, schema: same}}
+"""
 
 
 @pytest.fixture
@@ -68,3 +73,14 @@ def test_rows_may_lack_columns_where_a_schema_of_their_topic_says_so(spec: Pipel
     for ids, lacks in (([whole], False), ([partial, whole], True), ([keys], False), ([other], False), ([], False)):
         written = written_topics(spec, [told("a", 1, each) for each in ids])
         assert written["few"].may_lack_columns(subjects) == lacks
+
+
+def test_a_topic_has_keys_where_all_who_write_to_it_give_them(tmp_path: Path) -> None:
+    (tmp_path / "c.py").write_text("def f(message):\n    return []\n")
+    (tmp_path / "p.yaml").write_text(FILE + SHARED)
+
+    written = written_topics(load(tmp_path / "p.yaml"), [told("a", 1, 2)])
+
+    assert not written["out"].has_keys
+    assert not written["few"].has_keys
+    assert written["few"].schema_ids == {2}

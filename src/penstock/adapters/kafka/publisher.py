@@ -95,8 +95,12 @@ class TransactionalPublisher:
         found, self._fingerprints.foreign = self._fingerprints.foreign, {}
         return found
 
+    def partitions(self, topic: str) -> int:
+        """See ports/publisher.CapturePublisher."""
+        return self._fingerprints.partitions(topic)
+
     def ends(self, topic: str) -> Sequence[int]:
-        """See ports/publisher.Publisher."""
+        """See ports/publisher.CapturePublisher."""
         return ends_now(self._admin, topic, self._fingerprints.partitions(topic))
 
     def create_topics(self, topics: Iterable[str]) -> None:

@@ -126,8 +126,12 @@ class WatermarkPublisher:
         """See ports/publisher.CapturePublisher: what others wrote stops the link; it stands among what is to come."""
         return {}
 
+    def partitions(self, topic: str) -> int:
+        """See ports/publisher.CapturePublisher."""
+        return self._tails.partitions(topic)
+
     def ends(self, topic: str) -> Sequence[int]:
-        """See ports/publisher.Publisher."""
+        """See ports/publisher.CapturePublisher."""
         return ends_now(self._admin, topic, self._tails.partitions(topic))
 
     def create_topics(self, topics: Iterable[str]) -> None:

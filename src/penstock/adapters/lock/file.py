@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _RETRY_SECONDS = 0.05
 _HOLDER_BYTES_MAX = 200
 _PATIENCE_SECONDS = 5.0
+_HOME = "check the config's home: it must be a directory that this user may write to"
+_OTHER_USER = "type it as the user who runs the pipeline"
 
 
 class FileLock:
@@ -55,11 +57,14 @@ class FileLock:
         return True
 
     def holder(self) -> str:
-        """Who holds it, in words; "" if nobody does."""
+        """Who holds it, in words; "" if nobody does. Raises UsageError if the file cannot be read."""
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return ""
+        except OSError as error:
+            message = f"cannot read the lock file {self._path}: {error.strerror}"
+            raise UsageError(message, _OTHER_USER if isinstance(error, PermissionError) else _HOME) from error
         try:
             # The kernel tells whether a lock is held only to those who ask for it. A shared lock, dropped at
             # once, disturbs no other reader, and `acquire` tries at least twice so as not to stumble over it.
@@ -84,9 +89,7 @@ class FileLock:
             return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             message = f"cannot write the lock file {self._path}: {error.strerror}"
-            raise UsageError(
-                message, "check the config's home: it must be a directory that this user may write to"
-            ) from error
+            raise UsageError(message, _HOME) from error
 
 
 def _try_lock(descriptor: int, operation: int) -> bool:

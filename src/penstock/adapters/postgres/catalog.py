@@ -46,6 +46,7 @@ def read_attributes(fetch: Fetch, table: TableId) -> Attributes:
         comment=described.pop("", ""),
         column_comments=described,
         grants=tuple(_grants(fetch, table)),
+        first_grantees=tuple(_first_grantees(fetch, table)),
         indexes=tuple(_indexes(fetch, table)),
         unkept=tuple(str(what) for (what,) in fetch(f"{_UNKEPT} ORDER BY 1", name * 6)),
     )
@@ -85,9 +86,23 @@ def _grants(fetch: Fetch, table: TableId) -> list[Grant]:
         CROSS JOIN LATERAL aclexplode(a.attacl) g {_OF_TABLE}"""  # noqa: S608 - texts of ours
     found = fetch(query, [table.schema, table.name] * 2)
     return [
-        Grant(str(privilege), quote_name(POSTGRES, str(name)) if number else "PUBLIC", str(column), bool(grantable))
+        Grant(str(privilege), _grantee(number, name), str(column), bool(grantable))
         for privilege, number, name, column, grantable in found
     ]
+
+
+def _first_grantees(fetch: Fetch, table: TableId) -> list[str]:
+    """Return whom ALTER DEFAULT PRIVILEGES gives something on tables that we make in the table's schema."""
+    query = f"""
+        SELECT DISTINCT g.grantee, COALESCE(pg_get_userbyid(NULLIF(g.grantee, 0)), '') FROM pg_class c
+        JOIN pg_default_acl d ON d.defaclobjtype = 'r' AND d.defaclnamespace IN (0, c.relnamespace)
+            AND pg_get_userbyid(d.defaclrole) = current_user
+        CROSS JOIN LATERAL aclexplode(d.defaclacl) g {_OF_TABLE} AND g.grantee <> d.defaclrole ORDER BY 2"""  # noqa: S608 - texts of ours
+    return [_grantee(number, name) for number, name in fetch(query, [table.schema, table.name])]
+
+
+def _grantee(number: Value, name: Value) -> str:
+    return quote_name(POSTGRES, str(name)) if number else "PUBLIC"
 
 
 def _indexes(fetch: Fetch, table: TableId) -> list[Index]:

@@ -2,7 +2,7 @@ r"""Rows as PostgreSQL's COPY reads them: CSV, in which an unquoted nothing is N
 
 The dialect is that of COPY with FORMAT csv (PostgreSQL documentation, "COPY"),
 input formats those of its "Data Types": `\x` and hexadecimal digits for bytea,
-`{1,2}` for an array, microseconds for an interval.
+`{1,2}` for an array, `-3020399 s -999999 us` for an interval.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from penstock.core.printed_arrays import hexadecimal, joined, with_commas
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ROWS_AT_ONCE = 16_384
+_MICROS = 1_000_000
 
 
 def render_csv(rows: pa.Table) -> Iterator[memoryview]:
@@ -35,7 +37,18 @@ def _printable(array: pa.Array[Any]) -> pa.Array[Any]:
     if isinstance(array, pa.BinaryArray):
         return joined("\\x", hexadecimal(array), "")
     if isinstance(array, pa.DurationArray):
-        return joined("", array.cast(pa.int64()).cast(pa.string()), " us")
+        return _interval(array)
     if isinstance(array, pa.ListArray):
         return joined("{", with_commas(array), "}")
     return array
+
+
+def _interval(array: pa.DurationArray[Any]) -> pa.Array[Any]:
+    """Return durations as text with two numbers, each with its sign, as a server before 15 reads no larger ones."""
+    micros = array.cast(pa.int64())
+    # What is left has the sign of the whole: integers are divided towards zero.
+    seconds = pc.divide(micros, _MICROS)
+    left = pc.subtract(micros, pc.multiply(seconds, _MICROS))
+    parts = [joined("", seconds, " s"), joined("", left, " us"), pa.scalar(" ", pa.large_string())]
+    together: pa.Array[Any] = pc.binary_join_element_wise(*parts)  # type: ignore[call-overload]
+    return together

@@ -38,6 +38,7 @@ _STAGED = "__penstock_staged"
 _ATTEMPTS = 6
 _FIRST_PAUSE_SECONDS = 0.1
 _CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected, errors.DuplicateTable, errors.DuplicateSchema)
+_ROWS_TAKEN_AWAY = "a trigger in the target takes rows away: disable it"
 _LOCK_SPACE = 0x70656E73  # "pens": PostgreSQL names its advisory locks by two numbers.
 _TABLE_LOCK_SPACE = _LOCK_SPACE + 1
 _WRITES_LOCKED = (errors.LockNotAvailable, errors.QueryCanceled, errors.DiskFull, errors.InsufficientResources)
@@ -197,8 +198,8 @@ class PostgresWarehouse:
         except psycopg.Error as error:
             raise explain(self._server, error) from error
         if copied != rows.num_rows:
-            message = f"{self._server} says that it copied {copied} rows of {rows.num_rows} of {table}"
-            raise SinkError(message, "run again; report it if it stays")
+            reason = f"the target took {copied} of {rows.num_rows} row(s)"
+            raise TableStoppedError(str(table), "", "the target's table", reason, _ROWS_TAKEN_AWAY)
 
     def _execute(self, statement: str, values: Sequence[Value] = ()) -> psycopg.Cursor[tuple[Value, ...]]:
         text = statement.replace("?", "%s") if values else statement

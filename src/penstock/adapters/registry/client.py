@@ -15,6 +15,7 @@ from penstock.adapters.registry.access import RegistryAccess
 from penstock.adapters.registry.schema_file import SchemaFile
 from penstock.core.avro.schemas import key_schema, value_schema
 from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError
+from penstock.core.spolts.key_schemas import require_same_key
 from penstock.ports.registry import RegisteredTable
 
 if TYPE_CHECKING:
@@ -120,6 +121,16 @@ class HttpRegistry:
             raise _foreign(schema_id)
         self._subjects[subject, schema] = schema_id
         return schema_id
+
+    def register_key(self, subject: str, schema: str) -> int:
+        """Register the schema of a table's keys; see ports/subjects.Subjects."""
+        if (subject, schema) not in self._subjects:
+            response = self._checked(self._send("GET", f"/schemas?{urlencode({'subjectPrefix': subject})}"))
+            found = response.json()
+            if not isinstance(found, list):
+                raise _foreign(found)
+            require_same_key(subject, [each["schema"] for each in found if each["subject"] == subject], schema)
+        return self.register_subject(subject, schema)
 
     def value_schema(self, schema_id: int) -> str:
         """Return the Avro schema (JSON text) with this id.

@@ -30,26 +30,51 @@ _LOCK_SECONDS = 30
 
 
 def open_current(url: str) -> Engine:
-    """Open the state database at `url` and give it this release's tables; raises as `open_engine` and `migrate`."""
+    """Open the state database at `url`, which has this release's tables; an empty one gets them.
+
+    Raises as `open_engine` and `migrate` do, and UsageError where an older release wrote it: that
+    one may be running, and would refuse newer tables when it opens them next.
+    """
     engine = open_engine(url)
     try:
-        migrate(engine)
+        _make_or_require(engine)
     except BaseException:
         engine.dispose()
         raise
     return engine
 
 
-def migrate(engine: Engine) -> None:
-    """Apply the migrations that the database lacks, in the order of their revisions.
+def migrate(url: str) -> None:
+    """Apply the migrations that the database lacks, in the order of their revisions: for who leads the pipeline alone.
 
-    Raises UsageError when the database was written by a newer release, and
-    UnavailableError when it is away or another process migrates it for longer
-    than half a minute.
+    Raises as `open_engine` does, UsageError when the database was written by a newer release, and
+    UnavailableError when it is away or another process migrates it for longer than half a minute.
     """
+    engine = open_engine(url)
+    try:
+        with transaction(engine) as connection:
+            is_current = _is_current(connection)
+        if not is_current:
+            _upgrade(engine)
+    finally:
+        engine.dispose()
+
+
+def _make_or_require(engine: Engine) -> None:
     with transaction(engine) as connection:
         if _is_current(connection):
             return
+        is_older = bool(_applied(connection))
+    if not is_older:
+        _upgrade(engine)
+        return
+    where = engine.url.render_as_string(hide_password=True)
+    message = f"the state database {where} was written by an older release, which this command leaves as it is"
+    hint = "start this release's `penstock run`, which brings it up to date; while the older one runs, use its commands"
+    raise UsageError(message, hint)
+
+
+def _upgrade(engine: Engine) -> None:
     from penstock.adapters.state.revisions import upgrade  # noqa: PLC0415 - see the module's docstring
 
     with _alone(engine), transaction(engine, begin="BEGIN IMMEDIATE") as connection:

@@ -37,9 +37,9 @@ _CARRIED = ("carried_rows", "last_timestamp_ms")
 
 
 def open_state(url: str, pipeline: str) -> SqlState:
-    """Open the state database at `url`, an SQLAlchemy URL, and bring its tables to this release's.
+    """Open the state database at `url`, an SQLAlchemy URL; an empty one gets its tables.
 
-    Raises UsageError for a URL that cannot work or a database of a newer
+    Raises UsageError for a URL that cannot work or a database of another
     release, UnavailableError when the database is away.
     """
     return SqlState(open_current(url), pipeline)
@@ -53,7 +53,7 @@ class SqlState:
     """
 
     def __init__(self, engine: Engine, pipeline: str) -> None:
-        """Take over an engine whose database `open_state` has brought up to date."""
+        """Take over an engine whose database has this release's tables."""
         self._engine = engine
         self._pipeline = pipeline
 

@@ -21,6 +21,8 @@ _NUMBER: Final = "penstock.number"
 _PUBLISHED: Final = "penstock.published"
 _PARTITIONS: Final = "penstock.partitions"
 _PARTITION_FILES: Final = "penstock.partition_files"
+_GENERATED_TO: Final = "penstock.generated_to"
+_MODIFIERS: Final = "penstock.modifiers"
 _PUBLICATION_ALTERED_BY: Final = "penstock.publication_altered_by"
 _SOURCE_FIELDS: Sequence[tuple[str, JsonValue]] = (
     ("version", "string"),
@@ -88,6 +90,8 @@ def table_schema(value_schema_json: str) -> TableSchema:
         _number_of(row, _PARTITIONS),
         _number_of(row, _PUBLICATION_ALTERED_BY),
         _number_of(row, _PARTITION_FILES),
+        _number_of(row, _GENERATED_TO),
+        row.texts(_MODIFIERS) if _MODIFIERS in row.fields else (),
     )
 
 
@@ -118,6 +122,8 @@ def _row_record(schema: TableSchema) -> JsonValue:
         **_number(schema.partitions, _PARTITIONS),
         **_number(schema.publication_altered_by, _PUBLICATION_ALTERED_BY),
         **_number(schema.partition_files, _PARTITION_FILES),
+        **_number(schema.generated_to, _GENERATED_TO),
+        **({_MODIFIERS: schema.modifiers} if schema.modifiers else {}),
         "fields": [_row_field(*each) for each in zip(schema.columns, schema.image_columns, strict=True)],
     }
 

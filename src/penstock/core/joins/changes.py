@@ -63,23 +63,28 @@ def changes_in_parts(plan: JoinPlan, differences: Sequence[pa.Table], part_bytes
     if not differences:
         return
     count = sum(table.nbytes for table in differences) // part_bytes + 1
-    parts = {
-        letter: [part_numbers(plan, joined_images(plan, table, letter), count) for table in differences]
-        for letter in "ba"
-    }
+    places = {letter: [part_places(plan, table, letter, count) for table in differences] for letter in "ba"}
     for part in range(count):
+        # The differences may be larger than the memory: of each table, the rows of the part and no others are read.
         old, new = (
             pa.concat_tables(
-                joined_images(plan, table, letter).filter(pa.array(numbers == part))
-                for table, numbers in zip(differences, parts[letter], strict=True)
+                joined_images(plan, table.take(own[part]), letter)
+                for table, own in zip(differences, places[letter], strict=True)
             )
             for letter in "ba"
         )
         yield from _changes(plan, old, new)
 
 
-def part_numbers(plan: JoinPlan, images: pa.Table, count: int) -> Integers:
-    """In which of so many parts each joined row is, by its key in the output."""
+def part_places(plan: JoinPlan, differences: pa.Table, letter: str, count: int) -> list[Integers]:
+    """The places of joined rows before ("b") or after ("a") in each of so many parts, by their keys in the output."""
+    numbers = _part_numbers(plan, joined_images(plan, differences, letter), count)
+    there = np.flatnonzero(np.asarray(pc.is_valid(differences[f"{letter}0"])))
+    order = np.argsort(numbers, kind="stable")
+    return np.split(there[order], np.searchsorted(numbers[order], np.arange(1, count)))
+
+
+def _part_numbers(plan: JoinPlan, images: pa.Table, count: int) -> Integers:
     if count == 1:
         return np.zeros(len(images), np.int64)
     keys: Sequence[Any] = output_keys(plan, joined_rows(plan, images)).to_pylist()

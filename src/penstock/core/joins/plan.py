@@ -165,13 +165,23 @@ def _fields(inputs: Sequence[JoinInput]) -> list[_Field]:
                 # What may have no match goes behind what always has the value.
                 found[name] = _Field(name, (place, *taken.places))
             else:
-                other = inputs[taken.places[0][0]]
-                message = f"{other.name}.{taken.places[0][1]} and {given.name}.{column.name} are both called {name}"
-                raise UsageError(message, "give one of them another name in aliases, or exclude it in exclude_fields")
+                raise _both_called(inputs, taken.places[0], place, name)
+    names: dict[str, _Field] = {}
+    for field in found.values():
+        alike = names.setdefault(field.name.casefold(), field)
+        if alike is not field:
+            # Targets take them for one column.
+            raise _both_called(inputs, alike.places[0], field.places[0], f"{alike.name}, or {field.name}")
     if not found:
         message = "every field of every input is excluded: nothing is left for the output"
         raise UsageError(message, "leave a field out of exclude_fields")
     return list(found.values())
+
+
+def _both_called(inputs: Sequence[JoinInput], first: Place, second: Place, name: str) -> UsageError:
+    one, other = (f"{inputs[index].name}.{column}" for index, column in (first, second))
+    message = f"{one} and {other} are both called {name}"
+    return UsageError(message, "give one of them another name in aliases, or exclude it in exclude_fields")
 
 
 def _declared(inputs: Sequence[JoinInput], fields: Sequence[_Field], name: str) -> _Field:
@@ -207,12 +217,12 @@ def _telling(inputs: Sequence[JoinInput], place: Place, fields: Sequence[_Field]
 def _keep(inputs: Sequence[JoinInput], place: Place, fields: Sequence[_Field], kept: list[_Field]) -> _Field:
     """A field for a column, added to `kept`, that is never null if the column is not."""
     index, column = place
-    taken = {field.name for field in [*fields, *kept]}
+    taken = {field.name.casefold() for field in [*fields, *kept]}
     is_optional = inputs[index].is_optional
     if is_optional:
         require_stand_in(inputs[index], column)
     name = f"{inputs[index].named(column)}_key" if is_optional else inputs[index].named(column)
-    while name in taken:
+    while name.casefold() in taken:
         name = f"{inputs[index].table.table.name}_{name}"
     kept.append(_Field(name, (place,), stands_in=is_optional))
     return kept[-1]

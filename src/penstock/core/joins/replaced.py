@@ -18,7 +18,7 @@ from penstock.core.joins.changes import (
     joined_rows,
     look_other,
     output_keys,
-    part_numbers,
+    part_places,
 )
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ class JoinedRows:
 
     def parts(self, count: int) -> list[list[Integers]]:
         """The places of each block's rows in each of so many parts, by their keys in the output."""
-        images = (joined_images(self.plan, table, "a") for table in self.images)
-        return [_places(part_numbers(self.plan, each, count), count) for each in images]
+        return [part_places(self.plan, table, "a", count) for table in self.images]
 
 
 def can_take_the_place(old: JoinPlan, new: JoinPlan) -> bool:
@@ -148,12 +147,6 @@ def _as_now(plan: JoinPlan, rows: pa.RecordBatch) -> pa.RecordBatch:
         for column in plan.output.columns
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_schema(plan))
-
-
-def _places(numbers: Integers, count: int) -> list[Integers]:
-    """Where the rows of each part are."""
-    order = np.argsort(numbers, kind="stable")
-    return np.split(order, np.searchsorted(numbers[order], np.arange(1, count)))
 
 
 def _filled(plan: JoinPlan, rows: pa.RecordBatch) -> pa.RecordBatch:

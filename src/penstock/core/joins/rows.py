@@ -17,6 +17,7 @@ from penstock.core.avro.message_fields import ColumnValues
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError
 from penstock.core.joins.filters import filter_of
+from penstock.core.joins.keys import comparable_kind
 from penstock.core.tables import Column, TableId, TableSchema
 from penstock.core.transforms.constants import fill_value
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.core.avro.arrays import ArrowArray, Flags
     from penstock.core.joins.described import Origin
     from penstock.core.joins.plan import PlannedInput
+    from penstock.core.tables import ColumnType
 
 
 def encode_stored(given: PlannedInput, rows: pa.RecordBatch) -> pa.BinaryArray:
@@ -112,6 +114,35 @@ def as_planned(
             case None:
                 raise _lacking(given, column.name)
     return pa.RecordBatch.from_pydict(found)
+
+
+def require_same_meaning(
+    given: PlannedInput, table: TableSchema, origins: Mapping[str, Origin], now: TableSchema
+) -> None:
+    """Raise PenstockError where a column is of another type in rows of `now` than in `table`, that of the plan.
+
+    Wider and narrower ones are read. But a TIME is not the BIGINT that had its name, though both are numbers in Avro.
+    """
+    for column in table.columns:
+        origin = origins[column.name]
+        if column.name not in given.read_columns or origin is None:
+            continue
+        type_ = origin.type if isinstance(origin, Column) else now.column(origin).type
+        kinds = comparable_kind(column.type), comparable_kind(type_)
+        is_key = column.name in (*given.join_keys, *given.row_key)
+        # Keys are compared as they come, as text.
+        if (is_key and kinds[0] != kinds[1]) or not _reads(arrow_type(column.type), arrow_type(type_), kinds):
+            reason = f"its column {column.name} was {_said(column.type)}, and rows have {_said(type_)} there"
+            raise _unfit(given, reason)
+
+
+def _reads(wanted: pa.DataType, came: pa.DataType, kinds: tuple[str | None, str | None]) -> bool:
+    is_number = pa.types.is_floating(wanted) and pa.types.is_floating(came)
+    return wanted == came or is_number or (kinds[0] is not None and kinds[0] == kinds[1])
+
+
+def _said(type_: ColumnType) -> str:
+    return comparable_kind(type_) or type(type_).__name__.removesuffix("Type")
 
 
 def _filled(given: PlannedInput, added: Column, count: int) -> ArrowArray:

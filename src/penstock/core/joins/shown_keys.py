@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -9,7 +10,9 @@ import pyarrow as pa
 from penstock.core.arrow_types import arrow_type
 from penstock.core.errors import UsageError
 from penstock.core.joins.keys import key_bytes
-from penstock.core.tables import BytesType, PrintedType
+from penstock.core.tables import BytesType, PrintedType, TimeType
+from penstock.core.transforms.canonical import renderer
+from penstock.core.transforms.constants import read_constant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,10 +55,14 @@ def _parse_value(type_: ColumnType, text: str) -> pa.Array[Any]:
             return pa.array([bytes.fromhex(text)], pa.binary())
         if isinstance(type_, PrintedType):
             return pa.array([text])
+        if isinstance(type_, TimeType):
+            # Times of any precision are compared, and Arrow reads none.
+            return read_constant(TimeType(6), text)
         found: pa.Array[Any] = pa.array([text]).cast(arrow_type(type_))
     except (ValueError, pa.ArrowException) as error:
         message = f"{text!r} is no value of the join key: {error}"
-        raise UsageError(message, "write numbers in digits, dates as 2026-01-31, bytes in hexadecimal") from error
+        hint = "write numbers in digits, dates as 2026-01-31, times as 12:00:00, bytes in hexadecimal"
+        raise UsageError(message, hint) from error
     return found
 
 
@@ -66,6 +73,8 @@ def _show_value(type_: ColumnType, value: bytes) -> str:
     text = value.decode("utf-8", "backslashreplace")
     if pa.types.is_date32(wanted):
         return str(pa.array([int(text)], pa.int32()).cast(wanted)[0].as_py())
-    if pa.types.is_timestamp(wanted) or pa.types.is_duration(wanted):
+    if isinstance(type_, TimeType):
+        return renderer(type_)(timedelta(microseconds=int(text))).decode()
+    if pa.types.is_timestamp(wanted):
         return str(pa.array([int(text)], pa.int64()).cast(wanted)[0].as_py())
     return text

@@ -7,17 +7,20 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.avro.column_types import avro_type
 from penstock.core.avro.schemas import table_schema, value_schema
 from penstock.core.avro_types import parse_avro
 from penstock.core.compatibility import mutual_problems
 from penstock.core.errors import UsageError
 from penstock.core.joins.plan import with_needed
 from penstock.core.tables import TableSchema
+from penstock.core.warehouse.widening import widens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.core.joins.plan import JoinPlan, PlannedInput
+    from penstock.core.tables import Column
 
 REBUILD: Final = (
     "put the file back as it was, give the output another `source` to make it beside this one, "
@@ -103,6 +106,41 @@ def fit_plan(plan: JoinPlan, tables: Sequence[TableSchema], made: MadeJoin) -> J
         inputs.append(with_needed(replace(given, stored=TableSchema(given.stored.table, columns, ())), table))
     origins = tuple((index, made.stored[index].index(column)) for _, index, column in fresh.fields)
     return replace(plan, inputs=tuple(inputs), origins=origins)
+
+
+def widen_plan(plan: JoinPlan, since: Sequence[Sequence[Mapping[str, Column]]]) -> JoinPlan:
+    """The plan with the types that columns have got `since`: of each input, in order, by their names in the plan.
+
+    Only wider ones, whose values are the same bytes in a state: what is kept is read as before. A column that is
+    narrower again stays as wide as it was: values of then may be in the state.
+    """
+    inputs = tuple(
+        replace(
+            given,
+            stored=replace(given.stored, columns=_widened(given.stored.columns, columns)),
+            tested=_widened(given.tested, columns),
+            needed=_widened(given.needed, columns),
+        )
+        for given, columns in zip(plan.inputs, since, strict=True)
+    )
+    sources = (inputs[index].stored.columns[number] for index, number in plan.origins)
+    shown = (
+        column if column.type == source.type else replace(column, type=source.type, declaration=source.declaration)
+        for column, source in zip(plan.output.columns, sources, strict=True)
+    )
+    return replace(plan, inputs=inputs, output=replace(plan.output, columns=tuple(shown)))
+
+
+def _widened(columns: tuple[Column, ...], since: Sequence[Mapping[str, Column]]) -> tuple[Column, ...]:
+    for now in since:
+        columns = tuple(_wider(column, now.get(column.name, column)) for column in columns)
+    return columns
+
+
+def _wider(was: Column, now: Column) -> Column:
+    if was.type == now.type or avro_type(was.type) != avro_type(now.type) or not widens(was.type, now.type):
+        return was
+    return replace(was, type=now.type, declaration=now.declaration.partition(" GENERATED ALWAYS AS (")[0])
 
 
 def stays_in_topic(output: TableSchema, before: Sequence[str]) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
+
+from penstock.core.kafka.records import encode_listed
 
 if TYPE_CHECKING:
     from penstock.core.changes import Messages
@@ -15,7 +16,6 @@ LARGEST_BYTES: Final = 99 << 20
 """Brokers close a connection with a larger request, without a word (socket.request.max.bytes)."""
 ASKED_BYTES: Final = 100_000
 """Smaller messages every topic takes, or nothing could be published: for those nobody asks what it takes."""
-_LZ4: Final = pa.Codec("lz4_raw")
 
 
 def largest_of(messages: Messages) -> int:
@@ -24,12 +24,17 @@ def largest_of(messages: Messages) -> int:
 
 
 def too_large(messages: Messages, bytes_max: int) -> list[int]:
-    """Return the indices of messages that stay larger than `bytes_max` when they are compressed."""
+    """Return the indices of messages that stay larger than `bytes_max` when they are compressed, as they are sent."""
     if largest_of(messages) <= bytes_max:
         return []
     lengths = pc.binary_length(messages.values).fill_null(0).to_numpy()
     return [
         index
         for index in np.flatnonzero(lengths > bytes_max).tolist()
-        if len(_LZ4.compress(messages.values[index].as_buffer())) > bytes_max
+        if _sent_bytes(messages.keys[index].as_py(), messages.values[index].as_py()) > bytes_max
     ]
+
+
+def _sent_bytes(key: bytes | None, value: bytes) -> int:
+    (alone,) = encode_listed([key], [value])
+    return len(alone.content)

@@ -33,7 +33,8 @@ class CatalogTable:
 
     `published` is the number of its place in the publication, 0 where that stays as long as the publication,
     None while it has none; `publication_altered_by` is the transaction that altered the publication itself last, 0
-    where nobody asked. `partitions` are those of a partitioned table, None for other tables.
+    where nobody asked. `partitions` are those of a partitioned table, None for other tables. `generated` are its
+    generated columns, which are not in the log, and not among `columns`.
     """
 
     oid: int
@@ -45,6 +46,7 @@ class CatalogTable:
     published: int | None = 0
     publication_altered_by: int = 0
     partitions: tuple[Partition, ...] | None = None
+    generated: tuple[CatalogColumn, ...] = ()
 
     @property
     def id(self) -> TableId:

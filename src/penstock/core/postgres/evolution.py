@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import READ_AGAIN
+from penstock.core.postgres.partitions import without_old_rows
 from penstock.core.refusals import Refusal
 from penstock.core.tables import (
     BytesType,
@@ -25,8 +26,13 @@ from penstock.core.tables import (
 )
 
 if TYPE_CHECKING:
-    from penstock.core.tables import Column
+    from collections.abc import Collection, Sequence
 
+    from penstock.core.postgres.partitions import Partition
+    from penstock.core.tables import Column, TableId
+
+_SHOWN_MAX: Final = 10
+_NO_MODIFIER: Final = -1
 
 CAME_BACK: Final = (
     "it was taken out of the publication and came back, or got another row filter or column list there, and what "
@@ -52,12 +58,46 @@ def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
         return Refusal("", reason, READ_AGAIN)
     old = {column.name: column for column in renamed.columns}
     found = (_column_refusal(old.get(column.name), column) for column in after.columns)
-    return next((each for each in found if each is not None), None)
+    return next((each for each in found if each is not None), None) or _modifier_refusal(before, after)
+
+
+def partitions_refusal(
+    table: TableId, key: Sequence[str], *, is_whole: bool, partitions: Collection[Partition]
+) -> Refusal | None:
+    """Return why changed rows of a table are not known from what its partitions log, None if they are.
+
+    See partitions.without_old_rows.
+    """
+    lacking = without_old_rows(key, is_whole=is_whole, partitions=partitions)
+    if not lacking:
+        return None
+    names = [each.name for each in lacking]
+    wanted = f"its key ({', '.join(key)})" if key else "whole rows, and the table has no key"
+    shown = ", ".join(names[:_SHOWN_MAX]) + (", ..." if len(names) > _SHOWN_MAX else "")
+    reason = f"with their replica identity partitions of it do not log {wanted}: {shown}"
+    alter = "; ".join(f"ALTER TABLE {each} REPLICA IDENTITY FULL" for each in (table, *names[:_SHOWN_MAX]))
+    return Refusal("", reason, f"{alter}; then {READ_AGAIN}")
 
 
 def came_back(before: TableSchema, after: TableSchema) -> bool:
     """Whether the table was published otherwise, or not at all, between the two: 0 says that nobody knows."""
     return bool(before.published and after.published) and before.published != after.published
+
+
+def is_read_as_told(told: TableSchema, now: TableSchema) -> bool:
+    """Whether rows of the table `now` are rows of the one that was `told` of.
+
+    Comments and the names of types are no matter of rows, and the log does not describe a table again for them.
+    """
+    return (
+        (told.table, told.number, told.key) == (now.table, now.number, now.key)
+        and [_read(column) for column in told.columns] == [_read(column) for column in now.columns]
+        and told.modifiers in {(), now.modifiers}
+    )
+
+
+def _read(column: Column) -> tuple[int, str, ColumnType]:
+    return column.number, column.name, column.type
 
 
 def _column_refusal(before: Column | None, after: Column) -> Refusal | None:
@@ -76,6 +116,21 @@ def _column_refusal(before: Column | None, after: Column) -> Refusal | None:
         f"its type changed from {before.declaration} to {after.declaration}, which rewrites rows outside of the log"
     )
     return Refusal(after.name, reason, READ_AGAIN)
+
+
+def _modifier_refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
+    """Refuse another length, precision or SRID of a type whose declaration does not say it; none at all takes all."""
+    old, new = (dict(each.split(":") for each in table.modifiers) for table in (before, after))
+    for column in after.columns:
+        was, now = (int(each.get(str(column.number), _NO_MODIFIER)) for each in (old, new))
+        is_longer = column.declaration == "varchar[]" and now >= was >= 0
+        if str(column.number) in old and now not in {was, _NO_MODIFIER} and not is_longer:
+            reason = (
+                f"its type {column.declaration} got another length, precision or SRID (type modifier {now} in place of "
+                f"{was}), which rewrites rows outside of the log"
+            )
+            return Refusal(column.name, reason, READ_AGAIN)
+    return None
 
 
 def _is_reprinted(column: Column) -> bool:

@@ -28,12 +28,16 @@ _OFFSET_MASK: Final = (1 << _OFFSET_BITS) - 1
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """The transaction that items are of: `lsn` is where its COMMIT begins, read in `server_timeline` (0: not known)."""
+    """The transaction that items are of: `lsn` is where its COMMIT begins.
+
+    It was read in `server_timeline` (0: not known), which began at `timeline_from`.
+    """
 
     lsn: int
     xid: int
     timestamp_ms: int
     server_timeline: int = 0
+    timeline_from: int = 0
 
     @property
     def place(self) -> WalPosition:

@@ -23,7 +23,10 @@ class Partition:
     """A partition by its OID, at whatever level: the transaction that made it one, and whether that made the table.
 
     `file` is that of its rows, 0 where it has none of its own: first its OID, and another one whenever it is emptied or
-    written anew. `altered_by` is the transaction that wrote its row of pg_class last.
+    written anew. `altered_by` is the transaction that wrote its row of pg_class last. `name` is as SQL writes it.
+
+    `identity` are the columns that the old row of a change has in the log, and `is_logged_whole` says that it has all:
+    neither where rows cannot be changed, or where the partition has partitions itself.
     """
 
     oid: int
@@ -31,11 +34,26 @@ class Partition:
     is_made_as_one: bool
     file: int = 0
     altered_by: int = 0
+    name: str = ""
+    is_logged_whole: bool = False
+    identity: tuple[str, ...] = ()
 
     @property
     def has_first_file(self) -> bool:
         """Whether it never was emptied or written anew."""
         return self.file in {0, self.oid}
+
+
+def without_old_rows(
+    key: Collection[str], *, is_whole: bool, partitions: Collection[Partition]
+) -> Collection[Partition]:
+    """Return the partitions whose log lacks what the table's own identity promises of old rows.
+
+    That is the `key`, or of a table without one the whole row; `is_whole` says that this is the table's identity.
+    """
+    if key:
+        return [each for each in partitions if each.identity and not set(key) <= set(each.identity)]
+    return [each for each in partitions if each.identity or (each.is_logged_whole and not is_whole)]
 
 
 def partitions_number(partitions: Collection[Partition]) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.postgres.bad_values import BadValueError
 from penstock.core.postgres.catalog import CatalogColumn
 from penstock.core.postgres.partitions import files_number, partitions_number
-from penstock.core.postgres.types import column_type, declaration, find_type
+from penstock.core.postgres.types import column_type, declaration, find_type, unsaid_modifier
 from penstock.core.postgres.values import value_reader
 from penstock.core.tables import BytesType, Column, IntegerType, PrintedType, TableId, TableSchema, TimestampType
 
@@ -44,6 +44,7 @@ def table_schema(
     listed = _catalog_columns(relation, catalog, known)
     before = {column.name: column for column in known.columns} if known else {}
     numbered = {column.number: column for column in known.columns if column.number} if known else {}
+    last = max((known.generated_to, *numbered)) if known else 0
     columns = []
     for each, found in zip(relation.columns, listed, strict=True):
         was = numbered.get(found.number) if found else before.get(each.name)
@@ -51,7 +52,7 @@ def table_schema(
         carried = column_type(found_type, special)
         default, is_unknown = was.default if was else None, False
         if was is None and known is not None:
-            default, is_unknown = _default_of_added(found, value_reader(found_type, carried, types), carried)
+            default, is_unknown = _default_of_added(found, value_reader(found_type, carried, types), carried, last)
         columns.append(
             Column(
                 name=each.name,
@@ -72,14 +73,32 @@ def table_schema(
         partial_rows=bool(key),
         number=relation.oid,
         published=_published(catalog, known),
+        modifiers=_modifiers(relation, columns, types),
     )
+    return _numbered(schema, catalog, known)
+
+
+def _numbered(schema: TableSchema, catalog: CatalogTable | None, known: TableSchema | None) -> TableSchema:
     schema = schema if catalog is None else _as_it_is(schema, catalog)
     return schema if known is None else as_it_began(schema, known)
 
 
+def _modifiers(relation: Relation, columns: Sequence[Column], types: Mapping[int, TypeInfo]) -> tuple[str, ...]:
+    """Return the modifiers that declarations leave out: see TableSchema."""
+    found = (
+        (column.number, unsaid_modifier(find_type(each.type_oid, each.modifier, types)))
+        for each, column in zip(relation.columns, columns, strict=True)
+    )
+    return tuple(f"{number}:{modifier}" for number, modifier in found if number and modifier is not None)
+
+
 def _as_it_is(schema: TableSchema, catalog: CatalogTable) -> TableSchema:
     """Return `schema` with the catalog's numbers of what is not in the log."""
-    schema = replace(schema, publication_altered_by=catalog.publication_altered_by)
+    schema = replace(
+        schema,
+        publication_altered_by=catalog.publication_altered_by,
+        generated_to=max((column.number for column in catalog.generated), default=0),
+    )
     if catalog.partitions is None:
         return schema
     partitions, files = partitions_number(catalog.partitions), files_number(catalog.partitions)
@@ -97,6 +116,7 @@ def as_it_began(schema: TableSchema, before: TableSchema) -> TableSchema:
         partitions=before.partitions or schema.partitions,
         partition_files=before.partition_files or schema.partition_files,
         publication_altered_by=before.publication_altered_by or schema.publication_altered_by,
+        generated_to=max(before.generated_to, schema.generated_to),
     )
 
 
@@ -109,10 +129,16 @@ def _published(catalog: CatalogTable | None, known: TableSchema | None) -> int:
     return now if now is not None else known.published if known else HAS_LEFT
 
 
-def _default_of_added(found: CatalogColumn | None, read: Reader, carried: ColumnType) -> tuple[str | None, bool]:
-    """Return what rows have that were there before the column was added, and whether that is not known."""
-    if found is None or found.default is None:
-        return None, found is None or found.is_computed
+def _default_of_added(
+    found: CatalogColumn | None, read: Reader, carried: ColumnType, last: int
+) -> tuple[str | None, bool]:
+    """Return what rows have that were there before the column was added, and whether that is not known.
+
+    A column whose number is not behind the `last` one was there before, and the source generated its values.
+    """
+    was_there = found is not None and 0 < found.number <= last
+    if found is None or was_there or found.default is None:
+        return None, found is None or was_there or found.is_computed
     try:
         value = read(found.default.encode())
     except BadValueError:
@@ -183,7 +209,9 @@ def _kept(column: Column, catalog: CatalogTable, before: Sequence[Column]) -> Ca
 def _added(names: Sequence[str], catalog: CatalogTable, before: Sequence[Column]) -> list[CatalogColumn | None]:
     """Return the catalog's columns for new ones; for those that are gone again, of which nobody asks, ones by name."""
     last = max((column.number for column in before), default=0)
-    newer = {column.name: column for column in catalog.columns if column.number > last}
+    # In a publication with generated columns, they are what the catalog calls so.
+    generated = [column for column in catalog.generated if column.name in names]
+    newer = {column.name: column for column in (*catalog.columns, *generated) if column.number > last}
     lacking = [name for name in names if name not in newer]
     renamed = [column for name, column in newer.items() if name not in names]
     if not lacking or not renamed:

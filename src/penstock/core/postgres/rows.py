@@ -41,6 +41,10 @@ _T = TypeVar("_T")
 _Lacking: TypeAlias = tuple[int, ...]
 _Whole: TypeAlias = "tuple[bytes | None, ...]"
 _FULL: Final = "ALTER TABLE {table} REPLICA IDENTITY FULL, so that the log has whole rows"
+_FULL_OF_PARTITIONS: Final = (
+    "ALTER TABLE {table} REPLICA IDENTITY FULL, and the same of each of its partitions, which do not take it from "
+    "there (SELECT relid FROM pg_partition_tree('{table}')), so that the log has whole rows"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,24 +152,48 @@ class RowDecoder:
         old, new = row.old or (), row.new or ()
         if row.op is Op.CREATE:
             return (), new
+        missing = [index for index in self.key if old and old[index] is None]
+        if missing:
+            raise self._lacks(row, missing[0], "a row was logged without the key that it had")
+        is_whole = self._is_whole(row, old, new)
         if row.op is Op.UPDATE:
-            if row.old is not None and row.is_old_whole:
+            if is_whole:
                 return old, tuple(was if cell is UNCHANGED else cell for was, cell in zip(old, new, strict=True))
             if old:
                 # A key that is stored apart is logged as the old one, and untouched in the new row.
                 new = tuple(old[i] if cell is UNCHANGED and i in self.key else cell for i, cell in enumerate(new))
             self._require_whole_if_moved(row, old, new)
             old = old or new
-        elif row.is_old_whole:
+        elif is_whole:
             return old, ()
         return tuple(cell if index in self.key else UNCHANGED for index, cell in enumerate(old)), new
 
+    def _is_whole(self, row: RowLogged, old: Cells, new: Cells) -> bool:
+        """Whether an old row that is said to be whole is.
+
+        Of a partitioned table that is said by its own identity, and the old row is the partition's: it may be a key,
+        and NULL in place of all else. What is stored apart was no NULL.
+        """
+        both = zip(old, new or old, strict=True)
+        if not old or not row.is_old_whole or any(was is None and cell is UNCHANGED for was, cell in both):
+            return False
+        is_partitioned = self.schema.partitions and self.key
+        return not is_partitioned or any(cell is not None for index, cell in enumerate(old) if index not in self.key)
+
     def _require_whole_if_moved(self, row: RowLogged, old: Cells, new: Cells) -> None:
-        if old and UNCHANGED in new and any(old[index] != new[index] for index in self.key):
-            column = self.schema.columns[new.index(UNCHANGED)].name
+        if UNCHANGED not in new:
+            return
+        lacking = new.index(UNCHANGED)
+        if not self.key:
+            raise self._lacks(row, lacking, "a row of a table without a key was logged without this column")
+        if old and any(old[index] != new[index] for index in self.key):
             reason = "a row got another key, and was logged without this column, which it did not touch"
-            hint = f"{_FULL.format(table=self.schema.table)}; then {READ_AGAIN}"
-            raise TableStoppedError(str(self.schema.table), column, _where(row), reason, hint)
+            raise self._lacks(row, lacking, reason)
+
+    def _lacks(self, row: RowLogged, index: int, reason: str) -> TableStoppedError:
+        full = _FULL_OF_PARTITIONS if self.schema.partitions else _FULL
+        hint = f"{full.format(table=self.schema.table)}; then {READ_AGAIN}"
+        return TableStoppedError(str(self.schema.table), self.schema.columns[index].name, _where(row), reason, hint)
 
     def _batch(
         self, shared: tuple[str, Op, _Lacking, _Lacking], group: Sequence[tuple[RowLogged, Cells, Cells]]
@@ -191,7 +219,9 @@ class RowDecoder:
 
     def _completed(self, image: str, images: list[Texts] | None) -> list[Texts] | None:
         """Take from the old row or key what an update left untouched; None where the plain decoder has to judge."""
-        if images is None or not images[-1].untouched:
+        if images is None or self._is_doubtful(image, images):
+            return None
+        if not images[-1].untouched:
             return images
         untouched = dict(images[-1].untouched)
         if len(images) > 1:
@@ -199,8 +229,24 @@ class RowDecoder:
             for index in [index for index in untouched if image == "O" or index in self.key]:
                 columns[index] = pc.if_else(pa.array(untouched.pop(index)), old[index], columns[index])
             images = [images[0], Texts(columns, untouched)]
-        # A row that got another key must have all of its values.
-        return None if untouched and (image == "K" or not untouched.keys().isdisjoint(self.key)) else images
+        # A row that got another key, or has none, must have all of its values.
+        is_moved = image == "K" or not self.key or not untouched.keys().isdisjoint(self.key)
+        return None if untouched and is_moved else images
+
+    def _is_doubtful(self, image: str, images: Sequence[Texts]) -> bool:
+        """Whether some old row may lack its key, or be none that is whole: see `_is_whole`."""
+        if image == "N":
+            return False
+        old = [np.asarray(column.is_null()) for column in images[0].columns]
+        if any(old[index].any() for index in self.key):
+            return True
+        untouched = images[-1].untouched if image == "O" and len(images) > 1 else {}
+        if any((old[index] & mask).any() for index, mask in untouched.items()):
+            return True
+        if image != "O" or not self.schema.partitions or not self.key:
+            return False
+        rest = [nulls for index, nulls in enumerate(old) if index not in self.key]
+        return bool(np.logical_and.reduce(rest).any()) if rest else False
 
     def _batch_of_runs(self, runs: Sequence[RowsLogged], images: Sequence[Sequence[ArrowArray]]) -> RowBatch:
         op, rest = runs[0].op, [index for index in range(len(self.readers)) if index not in self.key]

@@ -130,8 +130,8 @@ class PgoutputScanner:
     def _items(self, message: PgoutputMessage) -> Iterator[PostgresItem]:
         match message:
             case Began(lsn, timestamp_us, xid):
-                timeline = self._start.server_timeline
-                self._transaction = Transaction(lsn, xid, (timestamp_us + EPOCH_US) // 1000, timeline)
+                timeline = self._start.server_timeline, self._start.timeline_from
+                self._transaction = Transaction(lsn, xid, (timestamp_us + EPOCH_US) // 1000, *timeline)
                 self._rows = 0
             case Committed(_, end_lsn, _):
                 ended = self._inside()

@@ -33,6 +33,7 @@ BOOL, BYTEA, CHAR, NAME, INT8, INT2, INT4 = 16, 17, 18, 19, 20, 21, 23
 TEXT, OID, JSON, FLOAT4, FLOAT8 = 25, 26, 114, 700, 701
 BPCHAR, VARCHAR, DATE, TIME, TIMESTAMP, TIMESTAMPTZ = 1042, 1043, 1082, 1083, 1114, 1184
 BIT, VARBIT, NUMERIC, UUID, JSONB = 1560, 1562, 1700, 2950, 3802
+INTERVAL, TIMETZ = 1186, 1266
 
 _UNLIMITED_TEXT: Final = 1 << 30
 _UNLIMITED_BYTES: Final = 1 << 30
@@ -61,6 +62,10 @@ _FIXED: Final[Mapping[int, ColumnType]] = {
     UUID: PrintedType("uuid"),
 }
 _OTHERS: Final = PrintedType("postgres")
+_PRINTED: Final = frozenset({NUMERIC, VARCHAR, BPCHAR, BIT, VARBIT, TIME, TIMESTAMP, TIMESTAMPTZ})
+_UNSAID: Final = frozenset({INTERVAL, TIMETZ})
+_FIRST_OF_OTHERS: Final = 16_384
+"""From here on OIDs are those of extensions and users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +146,19 @@ def declaration(found: FoundType) -> str:
             return f"{name}({','.join(map(str, _digits(modifier)))})"
         case _ if found.oid in {VARCHAR, BPCHAR}:
             return f"{name}({modifier - _HEADER})"
-        case _ if found.oid in {BIT, VARBIT, TIME, TIMESTAMP, TIMESTAMPTZ}:
+        case _ if found.oid in _PRINTED:
             return f"{name}({modifier})"
         case _:
             return name
+
+
+def unsaid_modifier(found: FoundType) -> int | None:
+    """Return the modifier that `declaration` leaves out, -1 for none; None for a type that never has one."""
+    oid = found.info.element if found.info is not None and is_array(found.info) else found.oid
+    if is_array(found.info):
+        return found.modifier if oid in _PRINTED | _UNSAID or oid >= _FIRST_OF_OTHERS else None
+    is_added = oid >= _FIRST_OF_OTHERS and found.info is not None and found.info.kind == "b"
+    return found.modifier if oid in _UNSAID or is_added else None
 
 
 def _named(info: TypeInfo | None) -> ColumnType:

@@ -60,7 +60,7 @@ def batch_of_records(
     """Return the batch for decoded records, whose columns Arrow infers from all of them if `schema` is None.
 
     Then it has every column that one of them has, with NULL where a record has it
-    not. Of a change of somebody else's envelope the row is taken. ValueError for a
+    not. Of a change in flat JSON, or in somebody else's envelope, the row is taken. ValueError for a
     value that is no record, ArrowInvalid for values that are not of one type.
     """
     for message in messages:
@@ -74,7 +74,11 @@ def batch_of_records(
         values = pa.RecordBatch.from_pylist(rows, schema=schema)
     ops = pa.array([m.operation for m in messages], pa.string())
     before = pa.array([m.before for m in messages], pa.struct(list(values.schema)))
-    return _batch(raws, values, ops, before)
+    lacks: list[ArrowArray] = [
+        pa.array([list(m.lacks) for m in messages], _NAMES),
+        pa.array([list(m.before_lacks) for m in messages], _NAMES),
+    ]
+    return _batch(raws, values, ops, before, lacks)
 
 
 def _inferred(rows: Sequence[dict[str, object]]) -> pa.RecordBatch:
@@ -95,7 +99,7 @@ def _batch(
     values: pa.RecordBatch,
     ops: pa.StringArray,
     before: ArrowArray,
-    lacks: Sequence[ArrowArray] = (),
+    lacks: Sequence[ArrowArray],
 ) -> pa.RecordBatch:
     taken = sorted({*_AROUND, TO} & set(values.schema.names))
     if taken:
@@ -109,7 +113,7 @@ def _batch(
         pa.array([raw.key for raw in raws], pa.binary()),
         ops,
         before,
-        *(lacks or [pa.array([[]] * len(raws), _NAMES) for _ in _LACKS]),
+        *lacks,
     ]
     return pa.RecordBatch.from_arrays([*around, *values.columns], names=[*_AROUND, *values.schema.names])
 

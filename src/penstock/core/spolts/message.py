@@ -5,25 +5,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from penstock.core.avro.names import avro_name
-from penstock.core.avro.schemas import AFTER_LACKS, BEFORE_LACKS
-from penstock.core.changes import Op
+from penstock.core.spolts.row_images import Record, row_images, with_row_images
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Record: TypeAlias = Mapping[str, Any]
-"""A decoded record: field to value. What the values are, only the topic's schema knows, hence Any."""
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_OPS: Final = frozenset(Op)
 
 
 class Same(Enum):
@@ -62,25 +55,26 @@ class Message:
     @property
     def operation(self) -> str | None:
         """`c`, `u`, `d` or `r` of a change (Debezium's letters); None for a message that is no change."""
-        value = self.value
-        if isinstance(value, dict) and value.get("op") in _OPS and "before" in value and "after" in value:
-            return str(value["op"])
-        return None
+        images = row_images(self.value)
+        return None if images is None else images.op
 
     @property
     def before(self) -> Record | None:
         """The row before a change, as far as it is known; None where there was none, and for what is no change."""
-        return self._row("before", self.before_lacks)
+        images = row_images(self.value)
+        return None if images is None else images.before
 
     @property
     def after(self) -> Record | None:
         """The row after a change, as far as it is known; None where there is none, and for what is no change."""
-        return self._row("after", self._lacking(AFTER_LACKS))
+        images = row_images(self.value)
+        return None if images is None else images.after
 
     @property
     def row(self) -> Record | None:
         """The row of a change: as it is now, or, for a delete, as it last was."""
-        return self.before if self.after is None else self.after
+        images = row_images(self.value)
+        return None if images is None else images.before if images.after is None else images.after
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -88,12 +82,14 @@ class Message:
 
         An update left them as they were; in a row that was created they have their defaults.
         """
-        return self.before_lacks if self.after is None else self._lacking(AFTER_LACKS)
+        images = row_images(self.value)
+        return () if images is None else images.before_lacks if images.after is None else images.after_lacks
 
     @property
     def before_lacks(self) -> tuple[str, ...]:
         """The columns of `before` that the source's log has no values of, which are not in it."""
-        return self._lacking(BEFORE_LACKS)
+        images = row_images(self.value)
+        return () if images is None else images.before_lacks
 
     def difference(self) -> dict[str, tuple[Any, Any]]:
         """What an update changed: column to (before, after). Empty for everything else.
@@ -101,10 +97,11 @@ class Message:
         So a service can pass over updates that only touch what it writes itself.
         ValueError where nobody can tell, since the log has a column of the new row only.
         """
-        before, after = self.before, self.after
-        if before is None or after is None:
+        images = row_images(self.value)
+        if images is None or images.before is None or images.after is None:
             return {}
-        unknown = [name for name in self.before_lacks if name in after]
+        before, after = images.before, images.after
+        unknown = [name for name in images.before_lacks if name in after]
         if unknown:
             text = (
                 f"nobody can tell what the update changed: the log has no {unknown[0]} of the row before it. "
@@ -113,7 +110,7 @@ class Message:
             )
             raise ValueError(text)
         columns = [*before, *(name for name in after if name not in before)]
-        pairs = {name: (before.get(name), after.get(name)) for name in columns if name not in self.lacks}
+        pairs = {name: (before.get(name), after.get(name)) for name in columns if name not in images.after_lacks}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     def with_value(self, value: Record) -> Message:
@@ -123,28 +120,13 @@ class Message:
     def with_rows(self, before: Record | None, after: Record | None) -> Message:
         """Return a change with other rows, which still lack what they lacked if they do not have it.
 
-        ValueError for a message that is no change.
+        ValueError for a message that is no change, and for a flat one (of a source with
+        `format: json`) without the row that it is about.
         """
         if self.operation is None:
             text = "a message that is no change has no rows"
             raise ValueError(text)
-        value = {**self.value}
-        for image, row, field in (("before", before, BEFORE_LACKS), ("after", after, AFTER_LACKS)):
-            left = [] if row is None else [name for name in self._lacking(field) if name not in row]
-            value[image] = None if row is None else {**dict.fromkeys(left), **row}
-            if field in value:
-                named = json.loads(value[field] or "[]")
-                value[field] = json.dumps([name for name in named if avro_name(name) in left]) if left else None
-        return replace(self, value=value)
-
-    def _row(self, image: str, lacks: tuple[str, ...]) -> Record | None:
-        row = self.value[image] if self.operation else None
-        return {name: value for name, value in row.items() if name not in lacks} if row and lacks else row
-
-    def _lacking(self, field: str) -> tuple[str, ...]:
-        """The columns that an envelope says a row lacks, as the row would call them."""
-        named = self.value.get(field) if self.operation else None
-        return tuple(map(avro_name, json.loads(named))) if named else ()
+        return replace(self, value=with_row_images(self.value, before, after))
 
 
 @dataclass(frozen=True, slots=True)

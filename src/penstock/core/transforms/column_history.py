@@ -59,6 +59,16 @@ class ColumnHistory:
         """Return what is known once the table, which was called `old`, has another name."""
         return replace(self, tables=tuple(sorted({*self.tables, str(old)})))
 
+    def with_names_of(self, other: ColumnHistory) -> ColumnHistory:
+        """Return what is known of a table that takes the place of another: its columns were called as those, too."""
+        columns = {*self.former, *other.former}
+        former = {each: tuple(sorted({*self.former.get(each, ()), *other.former.get(each, ())})) for each in columns}
+        return replace(self, tables=tuple(sorted({*self.tables, *other.tables})), former=former)
+
+    def begun_anew(self) -> ColumnHistory:
+        """Return what is known of the table once it has no rows: the names that there were, and no treatment."""
+        return replace(self, treated={})
+
     def to_json(self) -> str:
         """The text that is kept in the target."""
         fields = {"tables": self.tables, "former": dict(self.former), "treated": dict(self.treated)}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _EXCLUDED: Final = "!"
 _SHADOW: Final = re.compile(r"_+(?P<name>.+?)_(?:gho|ghc|new|old|(?:\d{14}_)?del)")
 """How gh-ost and pt-online-schema-change call the copy of a table that they swap in, and what they swap out."""
+_COPY: Final = re.compile(r"_+(?P<name>.+?)_(?:gho|new)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,13 @@ class ColumnPatterns:
 
     def matches(self, table: TableId, column: str) -> bool:
         """Whether the column of the table is meant."""
-        names = [f"{each.dotted}.{column}" for each in _with_original(table)]
-        if any(self._unwanted.fullmatch(name) for name in names):
+        if self.leave_out(table, column):
             return False
-        return any(self._wanted.fullmatch(name) for name in names)
+        return any(self._wanted.fullmatch(f"{each.dotted}.{column}") for each in _with_original(table))
+
+    def leave_out(self, table: TableId, column: str) -> bool:
+        """Whether a pattern with `!` names the column of the table."""
+        return any(self._unwanted.fullmatch(f"{each.dotted}.{column}") for each in _with_original(table))
 
     def exact(self, table: TableId) -> Iterator[tuple[str, str]]:
         """Yield the patterns that name one column of `table`, without wildcards, each with the column."""
@@ -64,6 +68,12 @@ class ColumnPatterns:
             alone = ColumnPatterns((pattern,))
             if not any(alone.matches(each.table, column.name) for each in tables for column in each.columns):
                 yield pattern
+
+
+def copied_table(table: TableId) -> TableId | None:
+    """Return the table in whose place gh-ost or pt-online-schema-change will put `table`, going by its name."""
+    copy = _COPY.fullmatch(table.name)
+    return None if copy is None else TableId(table.schema, copy["name"])
 
 
 def _with_original(table: TableId) -> list[TableId]:

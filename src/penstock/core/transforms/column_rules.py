@@ -1,7 +1,7 @@
 """What a link does to columns on their way into its target, and that it goes on doing it.
 
 A column that gets another name is treated as under its old one, and so are the
-columns of a table that gets another name. A column of which rows are in the target
+columns of a table that gets another name, also once the table begins anew. A column of which rows are in the target
 is never treated in another way from then on: that would mix values with their
 hashes, make two rows of one key, or show what was hidden. Such a table stops.
 """
@@ -30,6 +30,10 @@ _WHERE: Final = "the link's columns"
 _BACK: Final = (
     "give the link the `columns` and the salt that it had; for others, load a new target: "
     "another `pipeline` name, `home` and target"
+)
+_RIGHT_NAME: Final = (
+    "correct the name; if the column has another one by now, write that one; only if the table has no such column now, "
+    "under any name, end the pattern with *"
 )
 
 
@@ -77,18 +81,18 @@ class ColumnRules:
         """Whether there are any."""
         return bool(self.rules)
 
-    def require_known(self, schema: TableSchema) -> None:
-        """Raise TableStoppedError if a rule names a column of the table, without wildcards, that `schema` has not.
+    def begin(self, schema: TableSchema, past: ColumnHistory) -> tuple[Treatment, ColumnHistory]:
+        """Do as `treat` for a table that begins, or begins anew, without rows; `past` is what was known of it, if any.
 
-        A misspelled name must not let the column through as it is.
+        Its columns may be treated in another way than before, but not as if they had never had
+        their former names. Raises TableStoppedError, too, if a rule names, without wildcards, what no
+        column is or was called: a misspelled name must not let the column through as it is. And where
+        a column may be one that was hidden, under a name of which the target was not told.
         """
-        columns = [column.name for column in schema.columns]
-        for rule in self.rules:
-            for pattern, column in rule.patterns.exact(schema.table):
-                if column.casefold() not in {name.casefold() for name in columns}:
-                    reason = f"they name {pattern}, and the table has no such column{suggest(column, columns)}"
-                    hint = "correct the name; if the column is there at other times only, end the pattern with *"
-                    raise TableStoppedError(str(schema.table), column, _WHERE, reason, hint)
+        self._require_known(schema, past)
+        treatment, begun = self.treat(schema, past.begun_anew())
+        self._require_all_names(schema, past, begun)
+        return treatment, begun
 
     def treat(self, schema: TableSchema, history: ColumnHistory) -> tuple[Treatment, ColumnHistory]:
         """Return what is done to rows of `schema`, and what is known of the table once they are in.
@@ -106,6 +110,24 @@ class ColumnRules:
         for step in steps:
             treated = step.derive(treated)
         return Treatment(schema, treated, steps), replace(history, treated=labels)
+
+    def _require_known(self, schema: TableSchema, past: ColumnHistory) -> None:
+        columns, known = [column.name for column in schema.columns], _names(schema, past)
+        for rule in self.rules:
+            for pattern, column in rule.patterns.exact(schema.table):
+                if column.casefold() not in known:
+                    reason = f"they name {pattern}, and the table has no such column{suggest(column, columns)}"
+                    raise TableStoppedError(str(schema.table), column, _WHERE, reason, _RIGHT_NAME)
+
+    def _require_all_names(self, schema: TableSchema, past: ColumnHistory, begun: ColumnHistory) -> None:
+        known = _names(schema, past)
+        for hidden, label in past.treated.items():
+            if label == PLAIN or hidden in known or self._action(schema, hidden, past) is None:
+                continue
+            for column in (each.name for each in schema.columns if begun.treated[each.name.casefold()] == PLAIN):
+                is_told = any(rule.patterns.leave_out(schema.table, column) for rule in self.rules)
+                if column.casefold() not in past.treated and not is_told:
+                    raise _unsure(schema, column, hidden, label)
 
     def _action(self, schema: TableSchema, column: str, history: ColumnHistory) -> Action | None:
         names = list(history.names(schema.table, column))
@@ -152,6 +174,23 @@ def _changed(schema: TableSchema, column: str, before: str, now: str) -> TableSt
     else:
         reason = f"so far it was {_words(before)} in the target, and now it would be {_words(now)}"
     return TableStoppedError(str(schema.table), column, _WHERE, reason, _BACK)
+
+
+def _unsure(schema: TableSchema, column: str, hidden: str, label: str) -> TableStoppedError:
+    reason = (
+        f"no rule matches it, and it may be {hidden} under another name, which was {_words(label)} in the target "
+        "and is gone from the table"
+    )
+    name = f"{schema.table.dotted}.{column}"
+    hint = (
+        f'if it is, give the link a rule for {name}; if all may see it, write "!{name}" beside the pattern for {hidden}'
+    )
+    return TableStoppedError(str(schema.table), column, _WHERE, reason, hint)
+
+
+def _names(schema: TableSchema, history: ColumnHistory) -> set[str]:
+    """Return every name that a column of `schema` has or had, in lower case."""
+    return {name.casefold() for each in schema.columns for _, name in history.names(schema.table, each.name)}
 
 
 def _words(label: str) -> str:

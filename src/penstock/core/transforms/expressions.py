@@ -12,6 +12,13 @@ from penstock.core.transforms.transform import require_new_column
 if TYPE_CHECKING:
     from penstock.core.tables import ColumnType, TableSchema
 
+_GAP: Final = r"(?:\s|/\*.*?\*/|--[^\n]*\n)*"
+_MOVING: Final = re.compile(
+    rf"(?<!\w)(?P<moving>(?:date|timestamp(?:_ntz|_ltz)?){_GAP}r?['\"]\s*(?:now|today|tomorrow|yesterday)\b)"
+    r"|(?<!\w)r(?:'[^']*'|\"[^\"]*\")|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|/\*.*?\*/|--[^\n]*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A typed literal of Spark SQL that is a word; or what may hold one, as a text: strings, names, comments."""
 _ALL: Final = re.compile(r"[(,.]\s*\*")
 """`*` for all columns, as in struct(*); behind a value it multiplies."""
 
@@ -41,6 +48,11 @@ class ExpressionColumn:
             return frozenset(column.name for column in schema.columns)
         text = self.sql.casefold()
         return frozenset(column.name for column in schema.columns if _stands_in(column.name.casefold(), text))
+
+
+def has_moving_literal(sql: str) -> bool:
+    """Whether `sql` has DATE 'today' or the like, which Spark's parser replaces by what it is at that moment."""
+    return any(found["moving"] for found in _MOVING.finditer(sql))
 
 
 def _stands_in(name: str, text: str) -> bool:

@@ -4,10 +4,12 @@ Numbers compare as numbers: exactly, unless one of the two is FLOAT or DOUBLE,
 where both are taken as DOUBLE; NaN equals itself and is above all others, as in
 PostgreSQL, DuckDB and Spark. Texts compare byte for byte in UTF-8, whatever
 their collation. Dates and times compare with texts that write them, instants in UTC.
+What else comes as a text that the source prints is equal or not, and has no order.
 """
 
 from __future__ import annotations
 
+import re
 from decimal import Context, Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never, cast
@@ -74,6 +76,7 @@ _TIMES: Final[Mapping[Family, ColumnType]] = {
     "instant": TimestampType(6),
     "time": TimeType(6),
 }
+_LIKE_PART: Final = re.compile(r"\\(?P<plain>.)|(?P<any>%)|(?P<one>_)|.", re.DOTALL)
 _DATE_CHARACTERS: Final = len("2024-01-31")
 _COMPARE: Final[Mapping[Sign, str]] = {
     "=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
@@ -111,7 +114,8 @@ class _Rows:
                 column = self._column(name)
                 if _FAMILIES.get(type(column.type)) != "text":
                     raise self._unfit(column, "LIKE is for text")
-                return pc.match_like(cast("pa.StringArray", self._columns[column.name]), pattern)
+                texts = cast("pa.StringArray", self._columns[column.name])
+                return pc.match_substring_regex(texts, _like_expression(pattern))
             case IsOneOf(name, constants):
                 found = [self._compare(Comparison(name, "=", constant)) for constant in constants]
                 return reduce(pc.or_kleene, found)
@@ -128,12 +132,14 @@ class _Rows:
             reason = "its filter compares two constants"
             raise refuse(self._schema, "", reason, "compare with a column")
         column = self._column(left)
+        self._require_order(column, sign)
         family, values = _FAMILIES.get(type(column.type)), self._columns[column.name]
         if family is None:
             raise self._unfit(column, "only IS NULL can be asked of a column")
         if isinstance(right, Constant):
             return self._with_constant(column, family, sign, right)
         other = self._column(right)
+        self._require_order(other, sign)
         common = _common(family, _FAMILIES.get(type(other.type)))
         if common is None:
             raise self._unfit(column, f"it cannot be compared with {other.name}, which is {declared(other)},")
@@ -142,12 +148,30 @@ class _Rows:
     def _with_constant(self, column: Column, family: Family, sign: Sign, constant: Constant) -> Truths:
         values, value = self._columns[column.name], constant.value
         if isinstance(value, Decimal) != (family in {"exact", "float"}):
+            if _is_printed(column):
+                raise self._has_no_order(column)
             wanted = "a number" if family in {"exact", "float"} else "a text in single quotes"
             raise self._unfit(column, f"it is compared with {constant.value}, and needs {wanted}")
         try:
             return _compare_as(family, sign, values, _constant(family, value))
         except (ValueError, pa.ArrowException) as error:
             raise self._unfit(column, f"{constant.value!s} cannot be compared with it: {error}") from error
+
+    def _require_order(self, column: Column, sign: Sign) -> None:
+        if sign not in {"=", "<>"} and _is_printed(column):
+            raise self._has_no_order(column)
+
+    def _has_no_order(self, column: Column) -> Exception:
+        reason = (
+            f"its filter does not fit: the values of {declared(column)} come as the texts that the source prints, "
+            "which neither are numbers nor have their order"
+        )
+        number = f"CAST({column.name} AS DECIMAL(38,10))"
+        hint = (
+            "compare a column that an `expression` ahead of the filter makes of it, for a number "
+            f'{{name: {column.name}_number, sql: "{number}", type: "decimal(38,10)"}}; or texts, with = and IN'
+        )
+        return refuse(self._schema, column.name, reason, hint)
 
     def _column(self, name: Name) -> Column:
         exact = [column for column in self._schema.columns if column.name == name.name]
@@ -161,6 +185,26 @@ class _Rows:
     def _unfit(self, column: Column, reason: str) -> Exception:
         reason = f"its filter does not fit: {reason} of type {declared(column)}"
         return refuse(self._schema, column.name, reason, "correct the filter's condition")
+
+
+def _is_printed(column: Column) -> bool:
+    """Whether texts stand for values that have another order: 1000 comes before 9 as a text."""
+    return isinstance(column.type, PrintedType) and column.type.kind in {"postgres", "json", "inet4", "inet6"}
+
+
+def _like_expression(pattern: str) -> str:
+    """Return LIKE's pattern as a regular expression of RE2: Arrow's own LIKE takes an escaped backslash for two."""
+
+    def expression(part: re.Match[str]) -> str:
+        match part.lastgroup:
+            case "any":
+                return ".*"
+            case "one":
+                return "."
+            case _:
+                return re.escape(part["plain"] or part[0])
+
+    return rf"(?s)\A{_LIKE_PART.sub(expression, pattern)}\z"
 
 
 def _common(left: Family, right: Family | None) -> Family | None:

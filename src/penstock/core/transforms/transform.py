@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 Values: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
 """The values of one column."""
 _WHERE = "its transforms"
+_NO_COLUMN: Final = (
+    "correct the name; if the table got the column later, put the rows from before aside (on_error: dead_letter), "
+    "and have the table read again when the spolt is past them (penstock snapshot FILE TABLE)"
+)
 
 
 class Transform(Protocol):
@@ -70,7 +74,7 @@ def require_columns(schema: TableSchema, names: Iterable[str]) -> None:
     there = [column.name for column in schema.columns]
     for name in names:
         if name not in there:
-            raise refuse(schema, name, f"there is no such column{suggest(name, there)}", "correct the name")
+            raise refuse(schema, name, f"there is no such column{suggest(name, there)}", _NO_COLUMN)
 
 
 def require_new_column(schema: TableSchema, name: str) -> None:

@@ -62,13 +62,17 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """All that we keep. `columns` has every column that the table has now, `unkept` what we could not make again."""
+    """All that we keep. `columns` has every column that the table has now, `unkept` what we could not make again.
+
+    `first_grantees` are those who may do something with a table as soon as it is made, quoted as in `Grant`.
+    """
 
     columns: tuple[str, ...] = ()
     owner: str = ""
     comment: str = ""
     column_comments: Mapping[str, str] = field(default_factory=dict)
     grants: tuple[Grant, ...] = ()
+    first_grantees: tuple[str, ...] = ()
     indexes: tuple[Index, ...] = ()
     spread: Spread | None = None
     unkept: tuple[str, ...] = ()
@@ -102,6 +106,8 @@ def plan_attributes(dialect: Dialect, path: str, columns: Collection[str], kept:
     for index in kept.indexes:
         if {name.casefold() for name in index.columns} <= there:
             yield index.statement
+    for grantee in kept.first_grantees:
+        yield f"REVOKE ALL ON TABLE {path} FROM {grantee}"
     for grant in kept.grants:
         if not grant.column or grant.column.casefold() in there:
             column = f" ({quote_name(dialect, grant.column)})" if grant.column else ""

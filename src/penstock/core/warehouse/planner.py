@@ -143,7 +143,8 @@ def plan_deletes(dialect: Dialect, target: TargetTable, deletes: Deletes) -> Mig
         return Migration((f"ALTER TABLE {path} ADD COLUMN {name} {dialect.timestamp}",))
     marked = f"SELECT {name} FROM {path} WHERE {name} IS NOT NULL LIMIT 1"  # noqa: S608 - names are quoted
     reason = "its deletes are hard now, and rows are marked as deleted"
-    remove = f"DELETE FROM {path} WHERE {name} IS NOT NULL"  # noqa: S608 - names are quoted
+    # As those who run it call the table: the name of the catalog may be ours alone.
+    remove = f"DELETE FROM {replace(target, catalog='').path(dialect)} WHERE {name} IS NOT NULL"  # noqa: S608 - names are quoted
     check = Check(marked, "", reason, f"remove them ({remove}), or say deletes: soft again")
     return Migration((f"ALTER TABLE {path} DROP COLUMN {name}",), (check,), going=frozenset({DELETED_AT.name}))
 

@@ -33,7 +33,7 @@ def plan_rebuild(dialect: Dialect, target: TargetTable, after: TableSchema, arou
     Raises TableStoppedError where something would be lost.
     """
     new = replace(target, schema=after)
-    _refuse_losses(target, around)
+    refuse_losses(target, around.attributes, "it has to be recreated")
     path, schema = target.path(dialect), after.table.schema if dialect.renames_to_path else ""
     name = quote_name(dialect, schema, after.table.name)
     copy = _copy_path(dialect, new, _copy_name(dialect, after.table))
@@ -73,13 +73,13 @@ def _copy_path(dialect: Dialect, target: TargetTable, name: str) -> str:
     return replace(target, schema=replace(target.schema, table=table)).path(dialect)
 
 
-def _refuse_losses(target: TargetTable, around: Around) -> None:
-    kept = around.attributes
+def refuse_losses(target: TargetTable, kept: Attributes, why: str) -> None:
+    """Raise TableStoppedError if another table is to be in the place of `target` and would lack some of `kept`."""
     ours = {name.casefold() for name in target.column_names}
     others = [name for name in kept.columns if name.casefold() not in ours]
     lost = [*kept.unkept, *(f"column {name}" for name in others)]
     if lost:
-        reason = f"it has to be recreated, and would lose what somebody added to it: {', '.join(lost)}"
+        reason = f"{why}, and would lose what somebody added to it: {', '.join(lost)}"
         raise stopped(target.schema, "", reason, "drop these, and make them again when the table has gone on")
 
 

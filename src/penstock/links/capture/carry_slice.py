@@ -113,7 +113,7 @@ def _publish(
     capture: OpenCapture, slice_: BacklogSlice, ahead: ReadAhead, publish_tokens: PublishTokens, parent: int
 ) -> SlicePublished | SliceDropped:
     base, before = capture.position, set(capture.stopped)
-    if base.order != slice_.begin.order or capture.found_foreign:
+    if base.order != slice_.begin.order or capture.stops_more:
         # Somebody has published since the plan was made; or tables stopped that were read.
         _end(capture, slice_, base, goes_on=False)
         return SliceDropped(slice_.begin)

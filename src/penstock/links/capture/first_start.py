@@ -186,7 +186,8 @@ class _SnapshotPublication:
 
     def _beginning(self, schema: TableSchema, registered: RegisteredTable) -> SchemaChange:
         catalog = self._parts.table_catalog
-        schema_change = catalog.event_of(schema, registered, self._parts.partitions, (0, 0, 0))
+        partitions = self._parts.publisher.partitions(registered.topic)
+        schema_change = replace(catalog.event_of(schema, registered, (0, 0, 0)), partitions=partitions)
         if catalog.schema_change(schema.table) is not None:
             schema_change = replace(schema_change, kind=SchemaChangeKind.CREATE)
         return self._placed(schema_change)

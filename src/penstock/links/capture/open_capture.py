@@ -47,7 +47,6 @@ class CaptureParts:
     table_catalog: TableCatalog
     statements: Replay
     schemas_topic: str
-    partitions: int
     is_catalog_lent: bool = False
 
     def close(self) -> None:
@@ -78,8 +77,8 @@ class OpenCapture:
     snapshots: dict[str, SnapshotProgress] = field(default_factory=dict)
     refreshes: int = 0
     rereads: dict[str, Reread] = field(default_factory=dict)
-    found_foreign: bool = False
-    """Whether tables stopped when this was opened, as somebody else had written to their topics."""
+    stops_more: bool = False
+    """Whether tables stopped when this was opened: somebody wrote to their topics, or `tables` leaves them out."""
 
     @classmethod
     def resume(
@@ -106,7 +105,7 @@ class OpenCapture:
             )
         if server and record.server not in {"", server}:
             raise _another_server(parts.table_catalog.source, record, server)
-        stopped = _with_foreign(parts, record)
+        stopped = _with_left_out(parts, record, _with_foreign(parts, record))
         # Behind a slice that has passed the token on, nobody is in the middle of a statement.
         is_passed_on = publish_token is not None and publish_token.number > 0
         has_tracker = not is_passed_on or parts.statements.is_half_done()
@@ -122,11 +121,11 @@ class OpenCapture:
         capture = cls(parts, epoch, record.position, record.timestamp_ms, stopped, known, publish_token, has_tracker)
         capture.snapshots, capture.refreshes = dict(record.snapshots), record.refreshes
         capture.rereads = dict(record.rereads)
-        capture.found_foreign = stopped.keys() != record.stopped.keys()
+        capture.stops_more = stopped.keys() != record.stopped.keys()
         if record.epoch < epoch:
             # Once for each instance: nobody but we and those before us may have touched the tracker.
             parts.table_catalog.require_tracker(capture.stopped)
-        if record.epoch < epoch or capture.found_foreign:
+        if record.epoch < epoch or capture.stops_more:
             capture.advance(record.position)
         return capture
 
@@ -180,7 +179,7 @@ class OpenCapture:
         self.timestamp_ms = statement.timestamp_ms
         _REGISTERED.maybe_crash()
         self.parts.publisher.create_topics(a.topic for a in announced)
-        announced = [self._beginning(a) if a.kind is SchemaChangeKind.CREATE else a for a in announced]
+        announced = [self._in_topic(a) for a in announced]
         _MADE_TOPICS.maybe_crash()
         self._commit(schema_change_messages(self.parts.schemas_topic, announced), {})
         _ANNOUNCED.maybe_crash()
@@ -228,7 +227,7 @@ class OpenCapture:
         """Commit that a table begins at `position`, without rows, whether it had stopped or was not carried yet."""
         self.stopped.pop(str(schema_change.table), None)
         self.parts.publisher.create_topics([schema_change.topic])
-        told = self._beginning(schema_change)
+        told = self._in_topic(schema_change)
         self.tell(position, told)
         self.parts.table_catalog.announce(told)
 
@@ -246,9 +245,14 @@ class OpenCapture:
             self.tell(position, told)
             self.parts.table_catalog.announce(told)
 
-    def _beginning(self, schema_change: SchemaChange) -> SchemaChange:
-        """Say where the topic of a table that begins ends: what comes behind that is of the table as it begins."""
-        return replace(schema_change, begins=tuple(self.parts.publisher.ends(schema_change.topic)))
+    def _in_topic(self, schema_change: SchemaChange) -> SchemaChange:
+        """Say how many partitions its topic has, whatever the config says by now.
+
+        Of a table that begins, say where they end, too: what comes behind that is of the table as it begins.
+        """
+        publisher, topic = self.parts.publisher, schema_change.topic
+        told = replace(schema_change, partitions=publisher.partitions(topic))
+        return replace(told, begins=tuple(publisher.ends(topic))) if told.kind is SchemaChangeKind.CREATE else told
 
     def _stand_at(self, position: Position) -> None:
         if (position.order, position.timeline) != (self.position.order, self.position.timeline):
@@ -284,6 +288,25 @@ def _with_foreign(parts: CaptureParts, record: CaptureRecord) -> dict[str, Stopp
     place = str(record.position)
     new = {table: StoppedTable(place, error.message, bring_back(table)) for table, error in found.items()}
     return {**new, **record.stopped}
+
+
+def _with_left_out(
+    parts: CaptureParts, record: CaptureRecord, stopped: Mapping[str, StoppedTable]
+) -> dict[str, StoppedTable]:
+    """Return `stopped` with the tables that are announced and not to be carried now.
+
+    What becomes of them from here on is passed by: should they be asked for again, their rows are not known.
+    """
+    place = str(record.position)
+    announced = [each for each in parts.table_catalog.announced() if not parts.table_catalog.wanted(each.table)]
+    return {**{str(each.table): _left_out(each, place) for each in announced}, **stopped}
+
+
+def _left_out(told: SchemaChange, place: str) -> StoppedTable:
+    error = f"table {told.table} was left out of `tables` at {place}: its changes from there on were not carried"
+    lock = " --full-lock" if told.key_schema_id is None else ""
+    hint = f'type: penstock snapshot FILE {shell_word(told.table)}{lock}; or leave it out again with "!{told.table}"'
+    return StoppedTable(place, error, hint)
 
 
 def committed_record(publisher: Publisher) -> CaptureRecord | None:

@@ -109,8 +109,11 @@ class TableCatalog:
             known = self._encodable[table] = self._look_up(table)
         return known
 
-    def event_of(self, schema: TableSchema, registered: RegisteredTable, partitions: int, order: Order) -> SchemaChange:
-        """The schema-change event that `schema` is in force from `order` on, in a topic of so many partitions."""
+    def event_of(self, schema: TableSchema, registered: RegisteredTable, order: Order) -> SchemaChange:
+        """The schema-change event that `schema` is in force from `order` on; its `partitions` are 0 for now.
+
+        The topic may not be there yet; whoever announces the event says how many it has.
+        """
         return SchemaChange(
             source=self.source,
             table=schema.table,
@@ -118,7 +121,7 @@ class TableCatalog:
             follows=registered.follows,
             key_schema_id=registered.key_schema_id,
             value_schema_id=registered.value_schema_id,
-            partitions=partitions,
+            partitions=0,
             format=self.format,
             order=order,
         )

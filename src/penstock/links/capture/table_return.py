@@ -57,7 +57,7 @@ def announce_anew(
         follows=registered.follows,
         key_schema_id=registered.key_schema_id,
         value_schema_id=registered.value_schema_id,
-        partitions=capture.parts.partitions,
+        partitions=0,
         format=table_catalog.format,
         order=_order(capture, position),
         kind=SchemaChangeKind.CREATE,

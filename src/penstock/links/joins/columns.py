@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,12 @@ import numpy as np
 from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import UnavailableError
 from penstock.core.joins.described import column_origins, described, describes_anew, versions_at, versions_of
-from penstock.core.joins.rows import as_planned
+from penstock.core.joins.rows import as_planned, require_same_meaning
+from penstock.core.joins.upgrade import widen_plan
 from penstock.core.json_messages.keys import decode_json_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
     import pyarrow as pa
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from penstock.core.joins.described import Origin
     from penstock.core.joins.plan import PlannedInput
     from penstock.core.schema_changes import SchemaChange
-    from penstock.core.tables import TableSchema
-    from penstock.links.joins.spec import JoinStream
+    from penstock.core.tables import Column, TableSchema
+    from penstock.links.joins.spec import JoinJob, JoinStream
 
 
 class InputColumns:
@@ -76,12 +78,27 @@ class InputColumns:
         table = self._table(self._stream.schema_id)
         return decode_json_keys([table.column(name) for name in self._given.row_key], keys)
 
+    def since(self) -> Sequence[Mapping[str, Column]]:
+        """What the columns have been since the plan was made, by its names, in order, but for those that are gone.
+
+        Raises as `pieces`.
+        """
+        found = []
+        for number in range(self._planned() + 1, len(self._versions)):
+            origins, table = self._origins_at(number), self._table(self._versions[number].schema_id)
+            found.append({name: table.column(now) for name, now in origins.items() if isinstance(now, str)})
+        return found
+
     def _origins_at(self, number: int) -> Mapping[str, Origin]:
         if number not in self._origins:
             planned = self._planned()
             between = self._versions[min(number, planned) : max(number, planned) + 1]
             tables = [self._table(each.schema_id) for each in between]
-            self._origins[number] = column_origins(self._versions, tables, planned, number)
+            found = self._origins[number] = column_origins(self._versions, tables, planned, number)
+            # Rows from before a table that begins anew are gone by the time that this is published.
+            if number >= planned or not any(each.begins for each in between[1:]):
+                own, its = (tables[0], tables[-1]) if number >= planned else (tables[-1], tables[0])
+                require_same_meaning(self._given, own, found, its)
         return self._origins[number]
 
     def _planned(self) -> int:
@@ -95,6 +112,13 @@ class InputColumns:
         if schema_id not in self._tables:
             self._tables[schema_id] = table_schema(self._value_schema(schema_id))
         return self._tables[schema_id]
+
+
+def widened(job: JoinJob, value_schema: Callable[[int], str]) -> JoinJob:
+    """A join that has begun, with the types that its columns have got since. Raises as `InputColumns.pieces`."""
+    pairs = zip(job.plan.inputs, job.streams, strict=True)
+    since = [InputColumns(given, stream, value_schema).since() for given, stream in pairs]
+    return replace(job, plan=widen_plan(job.plan, since))
 
 
 def require_described(stream: JoinStream, told: SchemaChange) -> None:

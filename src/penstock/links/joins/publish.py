@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from threading import Lock
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages, RowBatch
-from penstock.core.errors import PositionError, UnavailableError
+from penstock.core.errors import FencedError, PositionError, UnavailableError, UsageError
 from penstock.core.joins.changes import changes_in_parts
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.spolts.raw import Letter, RawMessage
@@ -32,9 +33,15 @@ if TYPE_CHECKING:
     from penstock.ports.publisher import CapturePublisher, Publisher
     from penstock.ports.registry import RegisteredTable
 
+PUBLISHING_SECONDS = 900.0
+"""A micro-batch of many millions of differences is told in one transaction: the most that brokers grant by default."""
 _MESSAGE_ROWS_MAX = 50_000
 _PART_BYTES = 64 << 20
 """Of differences that are looked at together."""
+_LESS = (
+    "see which join keys have the most rows, penstock joinery inspect FILE JOIN, leave them out with `where`, or the "
+    "field that changed with exclude_fields, and have the join made again: penstock joinery rebuild FILE JOIN"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,22 @@ def require_own_output(publisher: CapturePublisher, name: str, *, begins: bool) 
     if not begins:
         for error in foreign.values():
             raise PositionError(error.message, empty_join(name))
+
+
+@contextmanager
+def in_one_transaction(what: str, hint: str) -> Iterator[None]:
+    """Publish something. Raises UsageError where that took as long as brokers leave a transaction open, and failed."""
+    begun = time.monotonic()
+    try:
+        yield
+    except (UnavailableError, FencedError) as error:
+        if time.monotonic() - begun < PUBLISHING_SECONDS:
+            raise
+        message = f"{what} took longer than brokers leave a transaction open"
+        minutes = f"{PUBLISHING_SECONDS / 60:.0f}"
+        raise UsageError(
+            message, f"if the brokers ran all of those {minutes} minutes, it is too much for one transaction: {hint}"
+        ) from error
 
 
 class JoinLetters:
@@ -230,15 +253,19 @@ class JoinPublisher(JoinLetters):
     ) -> int:
         """Commit what a micro-batch makes of the output, which brings it to `places`; return how many changes.
 
-        Raises PositionError for more messages that cannot be read than decode.UNREADABLE_MAX.
+        Raises PositionError for more messages that cannot be read than decode.UNREADABLE_MAX, and for a micro-batch
+        that is not the one behind the record: those between them were published nowhere.
         """
         with self._turn:
+            if batch != self.record.batch + 1:
+                raise _not_next(self._target.name, batch, self.record.batch)
             fresh = self._fresh(unreadable)
             require_few(fresh)
             changes = changes_in_parts(self._target.plan, differences, _PART_BYTES)
             letters = self.record.letters + len(fresh)
             record = replace(self.record, batch=batch, places=dict(places), letters=letters)
-            count = self._commit(self._messages(changes, batch), self._letters(fresh), record)
+            with in_one_transaction(f"what micro-batch {batch} changes of {self._target.name}", _LESS):
+                count = self._commit(self._messages(changes, batch), self._letters(fresh), record)
             self.record = record
             self._ahead = {each for each in self._ahead if each[2] >= record.places.get(each[:2], 0)}
             return count
@@ -280,6 +307,12 @@ class JoinPublisher(JoinLetters):
             keys, values = encode_changes(table, rows, now_ms)
             yield Messages(registered.topic, keys, values, np.arange(first, first + count, dtype=np.int64))
             first += count
+
+
+def _not_next(name: str, batch: int, published: int) -> PositionError:
+    message = f"the state of the join {name} has come to micro-batch {batch}, and {published} is the last one published"
+    hint = f"stop the pipeline and have it made again: penstock joinery rebuild FILE {name} --empty"
+    return PositionError(message, hint)
 
 
 def _place(message: Unreadable) -> tuple[str, int, int]:

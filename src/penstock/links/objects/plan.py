@@ -151,8 +151,16 @@ class ObjectsPlanner:
         self._timelines_read_to = max(self._timelines_read_to, ends.get(timelines, 0))
 
     def _topics(self) -> dict[str, SchemaChange]:
-        """The newest schema-change event of each topic."""
-        return {a.topic: a for _, a in self._schema_changes}
+        """The newest schema-change event of each topic, with the most partitions that any event said of it.
+
+        A topic does not lose partitions; older releases said how many the config asked for by then.
+        """
+        newest: dict[str, SchemaChange] = {}
+        for _, told in self._schema_changes:
+            before = newest.get(told.topic)
+            fewer = before is not None and before.partitions > told.partitions
+            newest[told.topic] = replace(told, partitions=before.partitions) if before and fewer else told
+        return newest
 
     def _ends(self) -> Mapping[tuple[str, int], int]:
         topics = self._topics()

@@ -32,22 +32,31 @@ class EmptiedTables:
         """Know of none."""
         self._spolt = spolt
         self._events: dict[int, SchemaChange] = {}
+        self._beginnings: set[int] = set()
+        self._logged: set[int] = set()
 
-    def see(self, offset: int, event: SchemaChange) -> None:
-        """Remember an event if it matters to the spolt."""
+    def see(self, offset: int, event: SchemaChange, *, is_first: bool) -> None:
+        """Remember an event if it matters to the spolt; `is_first` of its topic."""
         if self._spolt.transforms and event.kind in _WHAT:
             self._events[offset] = event
+            if is_first and event.kind is SchemaChangeKind.CREATE:
+                self._beginnings.add(offset)
 
-    def judge(self, told: int, read: Collection[tuple[str, str]]) -> None:
+    def judge(self, told: int, read: Collection[tuple[str, str]], unread: Collection[tuple[str, str]]) -> bool:
         """Raise SpoltError for an event from `told` on, of a table (source, name) of which the spolt has `read` rows.
 
-        Where the file says that they pass, they are logged, each once. Nothing is known of what
-        came before a spolt began (-1), or was read by a release that did not look.
+        So for one that has rows which are `unread` as yet: they may be from before the event, if
+        that is not the table's beginning. Where the file says that events pass, they are logged,
+        each once; return whether there is one. Nothing is known of what came before a spolt began
+        (-1), or was read by a release that did not look.
         """
-        for offset, event in list(self._events.items()):
+        passed = False
+        for offset, event in self._events.items():
+            judged = {*read} if offset in self._beginnings else {*read, *unread}
             tables = {str(event.table), *(move.origin for move in event.moves)}
-            if not 0 <= told <= offset or not any((event.source, table) in read for table in tables):
+            if not 0 <= told <= offset or not any((event.source, table) in judged for table in tables):
                 continue
+            passed = True
             output, place = self._spolt.topics[0], f"{event.file}:{event.order[1]}"
             what = f"{event.source}.{event.table} {_WHAT[event.kind]} at {place}"
             if self._spolt.on_emptied == "stop":
@@ -57,5 +66,7 @@ class EmptiedTables:
                     f"source.pos come before that place from what reads {output}"
                 )
                 raise SpoltError(message, hint)
-            _log.warning("rows stay in the output of a spolt", spolt=self._spolt.name, output=output, why=what)
-            del self._events[offset]
+            if offset not in self._logged:
+                _log.warning("rows stay in the output of a spolt", spolt=self._spolt.name, output=output, why=what)
+                self._logged.add(offset)
+        return passed

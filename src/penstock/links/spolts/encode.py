@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.config.spolts import OutputSpec
-    from penstock.core.spolts.message import Record, Traits
+    from penstock.core.spolts.message import Traits
+    from penstock.core.spolts.row_images import Record
     from penstock.links.spolts.decode import Decoded
     from penstock.links.spolts.spec import SpoltJob
     from penstock.ports.subjects import Subjects

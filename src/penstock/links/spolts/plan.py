@@ -16,7 +16,7 @@ from penstock.core.topic_fingerprints import require_id, require_place
 from penstock.links.spolts.emptied import EmptiedTables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.config.spolts import InputSpec, SpoltSpec
     from penstock.core.schema_changes import SchemaChange
@@ -58,14 +58,14 @@ class SpoltPlanner:
     def plan(self, log: TopicLog, messages: MessageLog, record: SpoltRecord) -> Sequence[InputRange]:
         """Plan what lies between `record` and now; nothing if nothing does.
 
-        Raises PositionError for a topic that is gone, was made anew or cut short, and
-        SpoltError where transforms have read a table that was emptied, as the file says.
+        Where nothing does, and a table was emptied, which passes, a range without offsets
+        takes note of it: it brings what was `told` into the record. Raises PositionError for
+        a topic that is gone, was made anew or cut short, and SpoltError where transforms have
+        read a table that was emptied, as the file says.
         """
         self._read_schema_changes(log)
         inputs = self._topics()
-        read = (self._announced[topic] for topic, _ in record.places if topic in self._announced and topic in inputs)
-        self._emptied.judge(record.told, {(each.source, str(each.table)) for each in read})
-        shapes = messages.shapes(sorted({*inputs, *record.ids}))
+        shapes = messages.shapes(sorted(inputs))
         for topic, before in record.ids.items():
             if topic in shapes:
                 require_id(topic, before, shapes[topic][0])
@@ -74,18 +74,33 @@ class SpoltPlanner:
         for (topic, partition), offset in record.places.items():
             if topic in inputs:
                 require_place(topic, partition, offset, ends.get((topic, partition)))
-        begins = messages.begins([place for place in places if place not in record.places])
+        # What retention has taken was never to be read: a partition begins with what is kept of it.
+        starts = {**messages.begins([place for place in places if place not in record.places]), **record.places}
+        passed = self._judge(record, inputs, [place for place, end in ends.items() if starts.get(place, 0) < end])
         ranges: list[InputRange] = []
         for topic, given in inputs.items():
-            if topic in shapes and not self._waits(topic, record, ends):
+            if topic in shapes and not self._waits(topic, starts, ends):
                 for partition in range(shapes[topic][1]):
                     place = (topic, partition)
-                    start, end = record.places.get(place, begins.get(place, 0)), ends.get(place, 0)
+                    start, end = starts.get(place, 0), ends.get(place, 0)
                     if start < end:
                         stop = min(end, start + _RANGE_OFFSETS_MAX)
                         topic_id = shapes[topic][0]
                         ranges.append(InputRange(topic, partition, start, stop, topic_id, given, self._read_to))
+        place = next((each for each in record.places if each in ends), None)
+        if passed and not ranges and place is not None:
+            at, topic_id = record.places[place], shapes[place[0]][0]
+            return [InputRange(*place, at, at, topic_id, inputs[place[0]], self._read_to)]
         return ranges
+
+    def _judge(self, record: SpoltRecord, inputs: Collection[str], ahead: Collection[tuple[str, int]]) -> bool:
+        """See `EmptiedTables.judge`; the places `ahead` have something to read."""
+
+        def tables(places: Collection[tuple[str, int]]) -> set[tuple[str, str]]:
+            announced = [self._announced[topic] for topic, _ in places if topic in self._announced and topic in inputs]
+            return {(each.source, str(each.table)) for each in announced}
+
+        return self._emptied.judge(record.told, tables(record.places), tables(ahead))
 
     def input_topics(self, log: TopicLog) -> Mapping[str, InputSpec]:
         """The topics that are read, those of tables that were announced by now, each with its entry in the file."""
@@ -104,22 +119,22 @@ class SpoltPlanner:
                     found.setdefault(topic, given.written_in(schema_change.format))
         return found
 
-    def _waits(self, topic: str, record: SpoltRecord, ends: Mapping[tuple[str, int], int]) -> bool:
+    def _waits(self, topic: str, starts: Mapping[tuple[str, int], int], ends: Mapping[tuple[str, int], int]) -> bool:
         """Whether a topic that `topic` took over from is not read to its end, or waits itself."""
         schema_change = self._announced.get(topic)
         before = schema_change.follows if schema_change is not None else ""
         if not before or before not in self._announced:
             return False
-        unread = any(end > record.places.get(place, 0) for place, end in ends.items() if place[0] == before)
-        return unread or self._waits(before, record, ends)
+        unread = any(end > starts.get(place, 0) for place, end in ends.items() if place[0] == before)
+        return unread or self._waits(before, starts, ends)
 
     def _read_schema_changes(self, log: TopicLog) -> None:
         end = log.ends([(self._schemas_topic, 0)]).get((self._schemas_topic, 0), 0)
         for messages in log.read(self._schemas_topic, 0, self._read_to, end):
             for offset, value in messages:
                 schema_change = read_schema_change(self._schemas_topic, offset, value)
-                self._emptied.see(offset, schema_change)
                 known = self._announced.get(schema_change.topic)
+                self._emptied.see(offset, schema_change, is_first=known is None)
                 # What it took over from was said when it began; later events of the same topic repeat it or not.
                 if known is None or schema_change.follows:
                     self._announced[schema_change.topic] = schema_change

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.core.errors import SpoltError
 from penstock.links.spolts.run import Processed, SpoltRunner
 from penstock.links.spolts.worker_deaths import open_deaths
 
@@ -30,6 +31,7 @@ class RangeProcessed:
     """What came of a range, as far as `read_to`, which may be short of its end.
 
     `count` messages were read, the newest of them of `newest_ms` (Kafka's time, Unix ms).
+    `fault` is what the message at `read_to` stops the spolt with, once all of this is published.
     """
 
     range: InputRange
@@ -38,6 +40,7 @@ class RangeProcessed:
     letters: tuple[Letter, ...]
     count: int
     newest_ms: int
+    fault: SpoltError | None = None
 
 
 class RangeProcessor:
@@ -54,9 +57,9 @@ class RangeProcessor:
         self._subjects = subjects
 
     def process(self, ranges: Sequence[InputRange]) -> Iterator[RangeProcessed]:
-        """Process each range, in order. One with too many bytes for one go is left early.
+        """Process each range, in order. One with too many bytes for one go is left early, and one with a fault there.
 
-        Raises what `SpoltRunner.run` and `MessageLog.read_messages` raise.
+        Raises UnavailableError as `SpoltRunner.run`, and what `MessageLog.read_messages` raises.
         """
         asked = {(each.topic, each.partition): (each.start, each.end) for each in ranges}
         share = max(1, _READ_BYTES_MAX // max(1, len(ranges)))
@@ -73,20 +76,24 @@ class RangeProcessor:
                 return
 
     def _process(self, given: InputRange, raws: Sequence[RawMessage], end: int, room: int) -> RangeProcessed:
-        made, count = Processed(), 0
+        made = Processed()
+        fault: SpoltError | None = None
         with (None if self._deaths is None else open_deaths(self._deaths, given)) or nullcontext() as deaths:
             runner = SpoltRunner(self._job, self._code, given.input, self._subjects, deaths)
-            for more, done in runner.run(raws):
-                made.add(done)
-                count += more
-                if made.size_bytes() >= room and count < len(raws):
-                    end = raws[count].offset
-                    break
+            try:
+                for done in runner.run(raws):
+                    made.add(done)
+                    if made.size_bytes() >= room and made.count < len(raws):
+                        end = raws[made.count].offset
+                        break
+            except SpoltError as error:
+                fault, end = error, raws[made.count].offset
         return RangeProcessed(
             range=given,
             read_to=end,
             messages=tuple(made.messages(given.partition)),
             letters=tuple(made.letters(self._job.spolt.name)),
-            count=count,
-            newest_ms=max((raw.timestamp_ms for raw in raws[:count]), default=0),
+            count=made.count,
+            newest_ms=max((raw.timestamp_ms for raw in raws[: made.count]), default=0),
+            fault=fault,
         )

@@ -111,7 +111,7 @@ class LetterReplay:
         runner = SpoltRunner(self._job, self._code, entry, self._subjects)
         made = Processed()
         try:
-            for _, done in runner.run([found.letter.message]):
+            for done in runner.run([found.letter.message]):
                 made.add(done)
         except PenstockError as error:
             if error.retryable:

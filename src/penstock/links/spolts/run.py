@@ -48,13 +48,18 @@ _PIECE_BYTES = 4 << 20
 
 @dataclass(slots=True)
 class Processed:
-    """What became of messages, in their order. `failed` are those that went to the dead letters, with the reason."""
+    """What became of `count` messages, in their order.
+
+    `failed` are those that went to the dead letters, with the reason.
+    """
 
     encoded: list[Encoded] = field(default_factory=list)
     failed: list[tuple[RawMessage, str]] = field(default_factory=list)
+    count: int = 0
 
     def add(self, other: Processed) -> None:
         """Add what became of later messages."""
+        self.count += other.count
         self.encoded += other.encoded
         self.failed += other.failed
 
@@ -114,30 +119,35 @@ class SpoltRunner:
         elif code.traits.batches:
             self._batches = BatchCode(code.function, self._decoder, self._encoder)
 
-    def run(self, raws: Sequence[RawMessage]) -> Iterator[tuple[int, Processed]]:
-        """Process messages of one partition, in their order; yield how many more are done, and what became of them.
+    def run(self, raws: Sequence[RawMessage]) -> Iterator[Processed]:
+        """Process messages of one partition, in their order; yield what became of those that are done, part by part.
 
         Raises SpoltError, with topic, partition and offset, for a message that user code
-        fails on where that is to stop the spolt, and UnavailableError while the registry
-        is away.
+        fails on where that is to stop the spolt, once it has yielded all that come before
+        it; and UnavailableError while the registry is away.
         """
         for start in range(0, len(raws), _BATCH_MESSAGES):
-            done, count, size = Processed(), 0, 0
+            done, size = Processed(), 0
             for run in self._runs(raws[start : start + _BATCH_MESSAGES]):
-                more = self._attempt_limited(run)
+                more = Processed()
+                try:
+                    self._attempt_limited(run, more)
+                except SpoltError:
+                    done.add(more)
+                    yield done
+                    raise
                 done.add(more)
-                count += len(run)
                 size += more.size_bytes()
                 if size >= _PIECE_BYTES:
                     self._lift_limit()
-                    yield count, done
-                    done, count, size = Processed(), 0, 0
+                    yield done
+                    done, size = Processed(), 0
             self._lift_limit()
-            yield count, done
+            yield done
 
-    def _attempt_limited(self, raws: Sequence[RawMessage]) -> Processed:
+    def _attempt_limited(self, raws: Sequence[RawMessage], done: Processed) -> None:
         try:
-            return self._attempt(raws)
+            self._attempt(raws, done)
         except BaseException:
             self._lift_limit()
             raise
@@ -156,47 +166,51 @@ class SpoltRunner:
         for _, group in groupby(raws, key=lambda raw: None if raw.value is None else raw.value[:frame_bytes]):
             yield list(group)
 
-    def _attempt(self, raws: Sequence[RawMessage]) -> Processed:
+    def _attempt(self, raws: Sequence[RawMessage], done: Processed) -> None:
+        """Process messages, and add what became of them to `done`: also of those ahead of one that stops the spolt."""
         start, end = raws[0].offset, raws[-1].offset + 1
         if self._deaths is not None:
             if len(raws) > 1 and self._deaths.is_suspect(start, end):
-                return self._one_by_one(raws)
+                self._one_by_one(raws, done)
+                return
             if self._deaths.is_at_fault(start):
-                return self._give_up(raws[0], WorkerEndedError())
+                done.add(self._give_up(raws[0], WorkerEndedError()))
+                return
             self._deaths.begin(start, end)
         if self._worker_limit is not None:
             self._worker_limit.extend()
         try:
             with time_limit(self._job.spolt.timeout_seconds):
-                return self._call(raws)
+                made = self._call(raws)
         except PenstockError as error:
             if error.retryable:
                 raise
             fault: BaseException = error
         except (Exception, SystemExit, CallTimeoutError) as error:  # noqa: BLE001 - user code may raise anything
             fault = error
+        else:
+            done.add(made)
+            return
         if len(raws) > 1:
             middle = len(raws) // 2
-            done = self._attempt(raws[:middle])
-            done.add(self._attempt(raws[middle:]))
-            return done
-        return self._give_up(raws[0], fault)
+            self._attempt(raws[:middle], done)
+            self._attempt(raws[middle:], done)
+        else:
+            done.add(self._give_up(raws[0], fault))
 
-    def _one_by_one(self, raws: Sequence[RawMessage]) -> Processed:
+    def _one_by_one(self, raws: Sequence[RawMessage], done: Processed) -> None:
         """Process messages of which one ended a worker, so that it is known which."""
-        done = Processed()
         for raw in raws:
-            done.add(self._attempt([raw]))
-        return done
+            self._attempt([raw], done)
 
     def _call(self, raws: Sequence[RawMessage]) -> Processed:
         if self._batches is None:
             return self._process(raws[0])
-        return Processed(self._batches.process(raws))
+        return Processed(self._batches.process(raws), count=len(raws))
 
     def _process(self, raw: RawMessage) -> Processed:
         decoded = self._decoder.decode(raw)
-        done, size = Processed(), 0
+        done, size = Processed(count=1), 0
         for each in _listed(self._function(decoded.message)):
             match each:
                 case DeadLetter(reason):
@@ -214,16 +228,17 @@ class SpoltRunner:
     def _give_up(self, raw: RawMessage, fault: BaseException) -> Processed:
         """Put a message aside, or stop, as the file says."""
         if isinstance(fault, DeadLetterError):
-            return Processed(failed=[(raw, str(fault) or "without a reason")])
+            return Processed(failed=[(raw, str(fault) or "without a reason")], count=1)
         reason = explain_fault(fault)
         if self._job.spolt.on_error == "dead_letter":
-            return Processed(failed=[(raw, reason)])
+            return Processed(failed=[(raw, reason)], count=1)
         if self._deaths is not None:
             self._deaths.forget(raw.offset)
         message = f"spolt {self._job.spolt.name} failed on {raw.place}: {reason}"
-        hint = "correct the code, or set on_error: dead_letter, and run again: it goes on with this message"
-        if isinstance(fault, TableStoppedError):
-            hint = f"{fault.hint}; run again: it goes on with this message"
+        mend = fault.hint if isinstance(fault, PenstockError) else "correct the code"
+        if not isinstance(fault, TableStoppedError):
+            mend = f"{mend}, or set on_error: dead_letter"
+        hint = f"{mend}; then run again: it goes on with this message"
         raise SpoltError(message, hint) from fault
 
 

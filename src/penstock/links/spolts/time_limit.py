@@ -97,6 +97,11 @@ class UntimedSubjects:
         with _stopped_clock(self._worker_limit):
             return self._subjects.register_subject(subject, schema)
 
+    def register_key(self, subject: str, schema: str) -> int:
+        """See `Subjects`."""
+        with _stopped_clock(self._worker_limit):
+            return self._subjects.register_key(subject, schema)
+
     def value_schema(self, schema_id: int) -> str:
         """See `Subjects`."""
         with _stopped_clock(self._worker_limit):

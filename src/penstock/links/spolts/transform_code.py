@@ -46,7 +46,7 @@ class Transforms:
 
 
 def without_spark(column: ExpressionColumn, schema: TableSchema, rows: pa.Table) -> tuple[TableSchema, pa.Table]:
-    """Refuse an expression where there is no Spark: in tests of users, and replays. Raises PenstockError."""
+    """Refuse an expression where there is no Spark: in tests of users. Raises PenstockError."""
     del rows
     message = f"{schema.table}.{column.name} is a Spark SQL expression, and there is no Spark here to evaluate it"
     raise PenstockError(message, "run the spolt with penstock run, or leave the expression out here")
@@ -110,7 +110,7 @@ class TransformCode:
     def _register(self, schema: TableSchema) -> tuple[int | None, int]:
         """Return the ids of the key's schema, None where there is no key, and of the value's."""
         key = key_schema(schema)
-        key_id = None if key is None else self._subjects.register_subject(f"{self._topic}-key", key)
+        key_id = None if key is None else self._subjects.register_key(f"{self._topic}-key", key)
         return key_id, self._subjects.register_subject(f"{self._topic}-value", value_schema(schema))
 
 

@@ -30,12 +30,12 @@ from penstock.core.warehouse.planner import keep_fill_values, plan_deletes, plan
 from penstock.links.warehouse.barriers import dropped_note, log_place, may_come_whole, out_of_range_note, refuse_orphans
 from penstock.links.warehouse.lake_state import LakeState, Rename, TableProgress
 from penstock.links.warehouse.lake_tables import LakeTables
+from penstock.links.warehouse.lake_treatments import treat_moves_of_lake, treat_step_of_lake
 from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.pieces import count_changes, find_lacking, read_in_parts
-from penstock.links.warehouse.progress import TableState, require_rows
+from penstock.links.warehouse.progress import TableState, begin_anew, require_rows
 from penstock.links.warehouse.refused_statements import stops
 from penstock.links.warehouse.table_steps import Empty, End, Make, MakeAnew, Migrate, plan_barrier, plan_columns
-from penstock.links.warehouse.treatments import Treated, first_history, treat_moves, treat_step
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
-    from penstock.core.transforms.column_history import ColumnHistory
     from penstock.core.warehouse.load_plan import Step
     from penstock.core.warehouse.migration import Check
     from penstock.core.warehouse.target_table import TargetTable
     from penstock.links.warehouse.table_steps import Crossing
+    from penstock.links.warehouse.treatments import Treated
     from penstock.ports.lake import Lake
     from penstock.ports.objects import ObjectStore
 
@@ -100,7 +100,7 @@ class LakeSink:
         if ended:
             self._lake_state.set_batch_offset(self._lake_state.batch_offset(), {**before, **ended})
         for table in anew:
-            self._tables.forget_positions(table)
+            self._tables.forget_positions(table, ends=table in begin_anew(anew, waiting))
         self._lake_state.set_batch_offset(batch_offset, waiting)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
@@ -137,7 +137,9 @@ class LakeSink:
             known = self._settle_deletes(known)
         for arriving in steps:
             before = known.state.out_of_range if known else 0
-            treated = self._treat(known, arriving, schemas[arriving.schema_id])
+            treated = treat_step_of_lake(
+                self._rules.columns, self._tables, known, arriving, schemas[arriving.schema_id]
+            )
             known, took = self._take(table, treated, known, share.held_bytes_max)
             rows += took
             # A table that begins anew counts from 0.
@@ -166,7 +168,7 @@ class LakeSink:
         if any(progress and progress.state.barrier >= order for progress in known.values()):
             return
         planned = []
-        treated, histories = self._treat_moves(moves, known, schemas)
+        treated, histories = treat_moves_of_lake(self._rules.columns, moves, known, schemas)
         for move in moves:
             old, new = TableId.parse(move.origin), TableId.parse(move.table)
             progress, schema, there = known[old], self._fitted(treated[move.schema_id]), known[new]
@@ -175,7 +177,8 @@ class LakeSink:
             kept = keep_fill_values(replace(origin.schema, table=new), schema)
             state = TableState(kept, SchemaInPlace(move.schema_id, order), order, deletes=origin.deletes)
             after = TableProgress(state, there.positions if there else {}, columns=histories.get(new))
-            planned.append(Rename(TableProgress(origin, progress.positions if progress else {}), 0, after))
+            before = replace(progress or TableProgress(origin), state=origin)
+            planned.append(Rename(before, 0, after))
         # The last thing: nothing may be committed between a version and its place in the plan.
         self._lake_state.set_renames([replace(plan, version=self._lake.version(_origin(plan))) for plan in planned])
         self._finish_renames()
@@ -183,15 +186,6 @@ class LakeSink:
     def close(self) -> None:
         """See `Sink`."""
         self._lake.close()
-
-    def _treat_moves(
-        self, moves: Sequence[Move], known: Mapping[TableId, TableProgress | None], schemas: Mapping[int, TableSchema]
-    ) -> tuple[Mapping[int, TableSchema], Mapping[TableId, ColumnHistory]]:
-        origins = {TableId.parse(move.origin): known[TableId.parse(move.origin)] for move in moves}
-        if not (self._rules.columns or any(progress and progress.columns for progress in origins.values())):
-            return schemas, {}
-        histories = {origin: _history(progress) for origin, progress in origins.items()}
-        return treat_moves(self._rules.columns, moves, histories, schemas)
 
     def _finish_renames(self) -> None:
         plans = self._lake_state.renames()
@@ -216,12 +210,6 @@ class LakeSink:
         schema = plan.after.state.schema
         query = plan_rewrite(self._target(plan.origin.state, plan.version), (), schema)
         self._tables.commit(schema.table, plan.after, lambda number: self._lake.replace(schema, query, number))
-
-    def _treat(self, known: TableProgress | None, step: Step, schema: TableSchema) -> Treated:
-        """Do what the link's rules say; where it has none, what was hidden by those that it had must not show."""
-        if not (self._rules.columns or (known and known.columns)):
-            return Treated(step, schema)
-        return treat_step(self._rules.columns, _history(known), known.state if known else None, step, schema)
 
     def _take(
         self, table: TableId, treated: Treated, known: TableProgress | None, held_bytes_max: int
@@ -389,10 +377,6 @@ class LakeSink:
         if state and state.out_of_range and not state.ended:
             return out_of_range_note(state.out_of_range, DELTA, self._rules.overflow)
         return dropped_note(state, batches, is_kept=lambda: self._lake.exists(table))
-
-
-def _history(known: TableProgress | None) -> ColumnHistory:
-    return known.columns if known and known.columns else first_history(known.state if known else None)
 
 
 def _origin(plan: Rename) -> TableId:

@@ -55,7 +55,13 @@ class LakeTables:
         """Return how far the table is, by its own log; None for one that is not here. Claims nothing."""
         if self._lake.exists(table):
             number = self._lake.number(table)
-            return None if number is None else self._lake_state.read(table, number)
+            try:
+                return None if number is None else self._lake_state.read(table, number)
+            except TableStoppedError:
+                if self._lake.number(table) == number:
+                    raise
+            # It was committed in between, which deletes what was said of the commit before.
+            return self.look(table)
         left = self._lake_state.life(table)
         return left if isinstance(left, TableProgress) else None
 
@@ -102,14 +108,18 @@ class LakeTables:
         else:
             self._lake_state.forget(table, before)
 
-    def forget_positions(self, table: TableId) -> None:
-        """Let the table begin anew with the next batch, whatever is loaded of it, or deleted by somebody."""
+    def forget_positions(self, table: TableId, *, ends: bool) -> None:
+        """Let the table begin anew with the next batch, whatever is loaded of it, or deleted by somebody.
+
+        If it `ends`, that is also the end of the rows that it has.
+        """
         if not self._lake.exists(table):
             self._lake_state.forget_life(table)
             return
         known = None if self._lake.number(table) is None else self.open(table)
         if known is not None:
-            self.commit(table, replace(known, positions={}), lambda number: self._lake.note(table, number))
+            state = replace(known.state, ended=ends or known.state.ended)
+            self.commit(table, replace(known, state=state, positions={}), lambda number: self._lake.note(table, number))
 
     def leave(self, table: TableId, progress: TableProgress) -> None:
         """Delete the table; what `progress` says of it is kept."""

@@ -89,6 +89,7 @@ class LandingSink:
         self._tables = LandingTables(database, zone, whose, self._name)
         # What need not be asked for. Whoever relies on it is refused where somebody took it away.
         self._made: set[TableId] = set()
+        self._seen: int | None = None
         try:
             require_plain(rules)
             # A load that was killed holds locks, and must not commit behind us.
@@ -101,7 +102,9 @@ class LandingSink:
 
     def batch_offset(self) -> int:
         """See `Sink`."""
-        return self._progress.batch_offset()
+        offset = self._progress.batch_offset()
+        self._seen = int(offset)
+        return offset
 
     def waiting(self) -> dict[TableId, int]:
         """See `Sink`."""
@@ -112,10 +115,8 @@ class LandingSink:
     ) -> None:
         """See `Sink`."""
         with self._database.transaction(self._name):
-            self._progress.set_batch_offset(batch_offset)
-            if waiting is not None:
-                self._progress.set_waiting(waiting)
-            self._progress.forget_positions(anew)
+            self._progress.finish(batch_offset, waiting, anew, self._seen)
+        self._seen = int(batch_offset)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """See `Sink`."""

@@ -23,7 +23,7 @@ from penstock.links.warehouse.last_message import require_loaded
 from penstock.links.warehouse.set_aside import DROPPED, UNFILLED, SetAside, Waited
 from penstock.links.warehouse.side_by_side import SideBySide
 from penstock.links.warehouse.skipping import Passed
-from penstock.links.warehouse.tied_tables import carried_moves, tied_stops
+from penstock.links.warehouse.tied_tables import moves_left, needed_rows, tied_stops
 from penstock.ports.state import TRIED_AGAIN
 
 if TYPE_CHECKING:
@@ -353,22 +353,24 @@ class WarehouseLoader:
         """Move rows from name to name, of tables that are both carried here; those that cannot wait together.
 
         A table that waits before the statement holds the others of it up, and nothing else.
-        One that is past it was there when it was done; the target does it once.
+        One that is past it was there when it was done, or began anew since; the target does it once.
         """
-        moves, involved = carried_moves(
-            batch, lambda table: self._wanted(batch.source, table) and not self._aside.is_forgotten(table)
+        moves, involved = moves_left(
+            batch,
+            lambda table: self._wanted(batch.source, table) and not self._aside.is_forgotten(table),
+            lambda table: not self._goes(table, offset, again) and not self._aside.lacks(table, offset),
         )
         going = {table for table in involved if self._goes(table, offset, again)}
         behind = {table for table in involved - going if self._aside.lacks(table, offset)}
-        if not going:
-            return
-        if behind:
+        if going and behind:
             self._put_aside(offset, batch.last_timestamp_ms, tied_stops(going, behind), again, behind)
-            return
-        try:
-            self._sink.rename(moves, batch.first_order, self._schemas({move.schema_id for move in moves}))
-        except TableStoppedError as error:
-            self._put_aside(offset, batch.last_timestamp_ms, dict.fromkeys(going, error), again, going)
+            self._aside.keep(going & needed_rows(moves))
+        elif going:
+            try:
+                self._sink.rename(moves, batch.first_order, self._schemas({move.schema_id for move in moves}))
+            except TableStoppedError as error:
+                self._put_aside(offset, batch.last_timestamp_ms, dict.fromkeys(going, error), again, going)
+                self._aside.keep(going & needed_rows(moves, error))
 
     def _schemas(self, ids: Collection[int]) -> dict[int, TableSchema]:
         return {schema_id: table_schema(self._registry.value_schema(schema_id)) for schema_id in ids}

@@ -23,6 +23,7 @@ from penstock.core.errors import (
     FILL_AGAIN,
     FULL_REFRESH,
     TEXTS_WITHOUT_CASE,
+    ConflictError,
     PositionError,
     TableStoppedError,
     UnfitServerError,
@@ -110,6 +111,14 @@ def require_rows(known: TableState | None, origin: TableId, table: TableId) -> T
         hint = f"{FULL_REFRESH}; to carry renames, have {origin} in `tables` of the link as well"
         raise TableStoppedError(str(table), "", "the target's table", reason, hint)
     return known
+
+
+def begin_anew(anew: Collection[TableId], waiting: Mapping[TableId, int] | None) -> list[TableId]:
+    """Return those of `anew` that begin with a batch that is there: the rows that the target has of them are over.
+
+    Without that, a statement from before would give these rows to another name.
+    """
+    return sorted(table for table in anew if waiting is not None and waiting.get(table, -1) >= 0)
 
 
 def check_behind_barrier(known: TableState | None, step: Step) -> None:
@@ -234,10 +243,29 @@ class TargetProgress:
             self._pages.positions[table].update(positions)
             self._pages.new_positions.add(table)
 
-    def forget_positions(self, tables: Collection[TableId]) -> None:
-        """Forget what is loaded of `tables`; outside of a block of `of_tables`."""
-        if tables:
-            self._delete("positions", sorted(tables))
+    def finish(
+        self,
+        batch_offset: int,
+        waiting: Mapping[TableId, int] | None,
+        anew: Collection[TableId],
+        seen: int | None,
+    ) -> None:
+        """Do what `Sink.finish` says, outside of a block of `of_tables`.
+
+        `seen` is the offset that the caller has read or written last, None where it never did.
+        """
+        for (offset,) in self._select("batches", ("next_batch_offset",)) if seen is not None else ():
+            if int(offset) != seen:
+                message = f"another instance of this pipeline has moved its target from offset {seen} to {offset}"
+                raise ConflictError(message, "a rerun goes on from there; see that only one instance runs")
+        self.set_batch_offset(batch_offset)
+        if waiting is not None:
+            self.set_waiting(waiting)
+        if anew:
+            self._delete("positions", sorted(anew))
+        begun = begin_anew(anew, waiting)
+        known = self._read_tables(begun) if begun else {}
+        self._write_tables({table: replace(state, ended=True) for table, state in known.items() if state})
 
     def table(self, table: TableId) -> TableState | None:
         """Return the schema of the target's table; None if it has not been made."""

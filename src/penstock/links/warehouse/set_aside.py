@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -34,8 +34,9 @@ class Waiting:
     """A table that waits: every batch of it before `offset` of the batch topic is in, and none behind it.
 
     `try_at` is when it is tried again, None for not before the next start. With `ties`, tables
-    that one statement renames together with it, it goes on when one of them does. One that
-    `is_paused` waits until somebody lets it go on, over starts too.
+    that one statement renames together with it, it goes on when one of them does; if its rows
+    are `kept`, another one of them needs these. One that `is_paused` waits until somebody lets
+    it go on, over starts too.
     """
 
     offset: int
@@ -43,6 +44,7 @@ class Waiting:
     pause_seconds: float = 0.0
     ties: frozenset[TableId] = frozenset()
     is_paused: bool = False
+    kept: bool = False
 
 
 class SetAside:
@@ -80,10 +82,15 @@ class SetAside:
         self._tables[table] = Waiting(offset, try_at, pause, frozenset(ties))
         return pause
 
+    def keep(self, tables: Collection[TableId]) -> None:
+        """Let those of `tables` that wait keep their rows until they go on, also where they begin anew later."""
+        for table in self._tables.keys() & set(tables):
+            self._tables[table] = replace(self._tables[table], kept=True)
+
     def is_refused(self, table: TableId) -> bool:
-        """Whether the table waits for the next start, on its own account."""
+        """Whether the table waits for the next start, and nobody needs the rows that it has."""
         waiting = self._tables.get(table)
-        return waiting is not None and waiting.try_at is None and not waiting.ties and not waiting.is_paused
+        return waiting is not None and waiting.try_at is None and not waiting.kept and not waiting.is_paused
 
     def pause(self, table: TableId, offset: int) -> None:
         """Let a table wait until `skip` lets it go on: where it waits already, else at `offset`."""

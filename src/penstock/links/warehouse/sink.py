@@ -85,6 +85,7 @@ class SqlSink:
         self._definitions = Definitions(warehouse, pipeline, source)
         self._transactions = Transactions(warehouse, self._progress, self._tables, self._definitions)
         self._merges = Merges(warehouse)
+        self._seen: int | None = None
         try:
             if self._dialect.definitions_commit:
                 self._create_state()
@@ -96,7 +97,9 @@ class SqlSink:
 
     def batch_offset(self) -> int:
         """See `Sink`."""
-        return self._progress.batch_offset()
+        offset = self._progress.batch_offset()
+        self._seen = int(offset)
+        return offset
 
     def waiting(self) -> dict[TableId, int]:
         """See `Sink`."""
@@ -106,14 +109,8 @@ class SqlSink:
         self, batch_offset: int, waiting: Mapping[TableId, int] | None = None, anew: Collection[TableId] = ()
     ) -> None:
         """See `Sink`."""
-
-        def finish() -> None:
-            self._progress.set_batch_offset(batch_offset)
-            if waiting is not None:
-                self._progress.set_waiting(waiting)
-            self._progress.forget_positions(anew)
-
-        self._warehouse.transact(finish)
+        self._warehouse.transact(lambda: self._progress.finish(batch_offset, waiting, anew, self._seen))
+        self._seen = int(batch_offset)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """See `Sink`."""
@@ -231,7 +228,7 @@ class SqlSink:
             if state:
                 self._tables.drop(state)
             self._tables.refuse_foreign(table)
-        self._tables.rename(renames)
+        self._tables.rename(renames, origins)
         for table in set(renames) - set(renames.values()):
             self._progress.set_table(table, origins[renames[table]].end(order))
         for move in moves:

@@ -20,7 +20,7 @@ from penstock.core.warehouse.planner import (
     plan_renames,
     plan_schema,
 )
-from penstock.core.warehouse.rebuild import plan_copy_drops, plan_rebuild
+from penstock.core.warehouse.rebuild import plan_copy_drops, plan_rebuild, refuse_losses
 from penstock.core.warehouse.target_table import LogPlace, TargetTable, table_path
 from penstock.links.warehouse.definitions import DefinitionsAheadError, Planned
 
@@ -164,10 +164,18 @@ class TargetTables:
             self.run(plan_drop(self._dialect, self.target(state)))
             self._dropped.add(state.schema.table)
 
-    def rename(self, renames: Mapping[TableId, TableId]) -> None:
-        """Give tables (old name to new) other names. Who could read a name before can read it after."""
+    def rename(self, renames: Mapping[TableId, TableId], states: Mapping[TableId, TableState]) -> None:
+        """Give tables (old name to new), whose `states` are here by the new names, other names.
+
+        Who could read a name before can read it after. Raises TableStoppedError where somebody added something
+        to a name that would stay with the rows which leave it.
+        """
         taken = [table for table in renames.values() if table in renames or not self.stays(table, renames)]
         kept = {table: self._warehouse.attributes(table) for table in taken if self._warehouse.exists(table)}
+        for table in renames.keys() & kept.keys():
+            state = states[renames[table]]
+            refuse_losses(self.target(state), kept[table], "it gets the rows of another table")
+            Migration(is_remade=True).check_dependents(state.schema, self._warehouse.dependents(table))
         origins = {new: old for old, new in renames.items()}
         for table in set(renames.values()) - set(renames):
             self._make_schema(table.schema)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from penstock.core.tables import TableId
 from penstock.core.transforms.column_history import ColumnHistory
+from penstock.core.transforms.column_patterns import copied_table
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.schema_text import packed, unpacked
 from penstock.core.warehouse.state_schema import state_schema
-from penstock.links.warehouse.treatments import first_history, treat_moves, treat_step
+from penstock.links.warehouse.treatments import Histories, first_history, treat_moves, treat_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +65,7 @@ class TreatedColumns:
         """
         if not self._is_active:
             return step, schema
-        treated = treat_step(self._rules, self._history(table, known), known, step, schema)
+        treated = treat_step(self._rules, self._histories(table, known), known, step, schema)
         if treated.history is not None:
             self._keep(table, treated.history)
         return treated.step, treated.schema
@@ -79,10 +80,11 @@ class TreatedColumns:
         is_kept = self._warehouse.exists(self._table)
         if not (is_kept or self._rules):
             return schema
-        history = self._history(schema.table, known) if is_kept else first_history(known)
+        histories = self._histories(schema.table, known) if is_kept else Histories(first_history(known))
         if known is None or known.ended:
-            self._rules.require_known(schema)
-        treatment, _ = self._rules.treat(schema, history)
+            treatment, _ = self._rules.begin(schema, histories.original or histories.own)
+        else:
+            treatment, _ = self._rules.treat(schema, histories.own)
         return treatment.schema
 
     def move(
@@ -92,11 +94,17 @@ class TreatedColumns:
         if not self._is_active:
             return dict(schemas)
         origins = [TableId.parse(move.origin) for move in moves]
-        histories = {origin: self._history(origin, known[origin]) for origin in origins}
+        named = {table: self._kept(table) for table in (TableId.parse(move.table) for move in moves)}
+        histories = {table: history for table, history in named.items() if history is not None}
+        histories |= {origin: self._history(origin, known[origin]) for origin in origins}
         treated, followed = treat_moves(self._rules, moves, histories, schemas)
         for table, history in followed.items():
             self._keep(table, history)
         return treated
+
+    def _histories(self, table: TableId, known: TableState | None) -> Histories:
+        original = copied_table(table)
+        return Histories(self._history(table, known), None if original is None else self._kept(original))
 
     def _history(self, table: TableId, known: TableState | None) -> ColumnHistory:
         return self._kept(table) or first_history(known)

@@ -70,7 +70,8 @@ async function act(button) {
     const said = await answer.json();
     text = said.told ?? `${said.error}. What to do: ${said.hint}`;
   } catch {
-    text = "Nobody answered: nothing was asked for.";
+    // It may have come to the server all the same, and its answer not to us.
+    text = "No answer came: look whether it was done.";
   }
   told.textContent = text;
   told.hidden = false;
@@ -82,17 +83,25 @@ live.addEventListener("click", (event) => {
   if (button) act(button);
 });
 
-const events = new EventSource("/events/");
 // The server ends each stream after minutes, and the browser comes back at once.
 let lost = null;
-events.onmessage = (event) => {
-  clearTimeout(lost);
-  lost = null;
-  const { names, changed } = JSON.parse(event.data);
-  if (names.length) show(names, changed);
-  connection.hidden = Boolean(names.length);
-};
-events.onerror = () => {
-  const patience = events.readyState === EventSource.CLOSED ? 0 : 3000;
-  lost ??= setTimeout(() => { connection.hidden = false; }, patience);
-};
+
+function connect() {
+  const events = new EventSource("/events/");
+  events.onmessage = (event) => {
+    clearTimeout(lost);
+    lost = null;
+    const { names, changed } = JSON.parse(event.data);
+    if (names.length) show(names, changed);
+    connection.hidden = Boolean(names.length);
+  };
+  events.onerror = () => {
+    const isRefused = events.readyState === EventSource.CLOSED;
+    lost ??= setTimeout(() => { connection.hidden = false; }, isRefused ? 0 : 3000);
+    // A browser gives up for good where it was refused: by too many pages, or a proxy while we start again.
+    // After 5 to 30 s, so that not all pages come at once.
+    if (isRefused) setTimeout(connect, 5000 + 25000 * Math.random());
+  };
+}
+
+connect();

@@ -42,9 +42,10 @@ SELECT a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod,
             WHEN NOT a.attnotnull THEN false WHEN c.relkind = 'p' THEN
               EXISTS (SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class leaf ON leaf.oid = p.relid
                        WHERE p.isleaf AND leaf.relfilenode <> leaf.oid)
-            ELSE c.relfilenode <> c.oid END
+            ELSE c.relfilenode <> c.oid END,
+       a.attgenerated <> ''
   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
- WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+ WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum
 """
 # One that is checked behind a statement, or a transaction, is no replica identity, and lets two rows have one key
@@ -61,7 +62,15 @@ SELECT i.indrelid::bigint, i.indisprimary, i.indisreplident,
 # A table's system columns are written with it, and never again; a row of pg_inherits is by the table's own ATTACH.
 _PARTITIONS: Final = """
 SELECT c.oid::bigint, i.inhrelid::bigint, i.xmin::text::bigint, i.xmin = a.xmin,
-       child.relfilenode::bigint, child.xmin::text::bigint
+       child.relfilenode::bigint, child.xmin::text::bigint, child.oid::regclass::text,
+       p.isleaf AND child.relreplident = 'f',
+       CASE WHEN p.isleaf THEN
+         ARRAY(SELECT b.attname::text FROM pg_index x CROSS JOIN unnest(x.indkey) WITH ORDINALITY k(attnum, place)
+                JOIN pg_attribute b ON b.attrelid = x.indrelid AND b.attnum = k.attnum
+               WHERE x.indrelid = child.oid AND k.place <= x.indnkeyatts AND x.indisvalid AND x.indimmediate
+                 AND CASE child.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident END
+               ORDER BY k.place)
+       ELSE '{}' END
   FROM pg_class c CROSS JOIN LATERAL pg_partition_tree(c.oid) p JOIN pg_inherits i ON i.inhrelid = p.relid
   JOIN pg_attribute a ON a.attrelid = i.inhrelid AND a.attname = 'tableoid' JOIN pg_class child ON child.oid = p.relid
  WHERE c.oid = ANY(%s::oid[]) AND p.level > 0
@@ -86,6 +95,7 @@ class _ColumnRow(NamedTuple):
     comment: str
     missing: str | None
     is_computed: bool
+    is_generated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +180,8 @@ def _read_partitions(connection: psycopg.Connection, oids: Sequence[int]) -> Map
     """Look up the partitions of partitioned tables, at every level."""
     found: dict[int, list[Partition]] = {oid: [] for oid in oids}
     if found:
-        for oid, *partition in connection.execute(_PARTITIONS, (list(oids),)).fetchall():
-            found[oid].append(Partition(*partition))
+        for oid, *partition, identity in connection.execute(_PARTITIONS, (list(oids),)).fetchall():
+            found[oid].append(replace(Partition(*partition), identity=tuple(identity)))
     return {oid: tuple(partitions) for oid, partitions in found.items()}
 
 
@@ -179,13 +189,15 @@ def _table(
     row: _Described, columns: Sequence[_ColumnRow], key: tuple[str, ...], identity_key: tuple[str, ...]
 ) -> SourceTable:
     oid, schema, name, identity, comment, kind = row
+    generated = tuple(_column(column) for column in columns if column.is_generated)
+    columns = [column for column in columns if not column.is_generated]
     names = tuple(column.name for column in columns)
     known = {"d": key, "i": identity_key, "f": names}.get(identity, ())
     described = tuple(map(_column, columns))
     listed = tuple(RelationColumn(c.name, c.type_oid, c.modifier, c.name in known) for c in columns)
     relation = Relation(oid, schema, name, IDENTITIES[identity], listed)
     return SourceTable(
-        CatalogTable(oid, schema, name, described, key, comment),
+        CatalogTable(oid, schema, name, described, key, comment, generated=generated),
         relation,
         bool(known) or identity == "f",
         kind == _PARTITIONED,
@@ -193,4 +205,5 @@ def _table(
 
 
 def _column(column: _ColumnRow) -> CatalogColumn:
-    return CatalogColumn(column.number, column.name, column.comment, column.missing, column.is_computed)
+    is_computed = column.is_computed or column.is_generated
+    return CatalogColumn(column.number, column.name, column.comment, column.missing, is_computed)

@@ -13,6 +13,7 @@ from psycopg import errors, pq
 from psycopg.conninfo import make_conninfo
 
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
+from penstock.core.postgres.bad_values import FIX_ROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,9 @@ _PRINTED: Final = {
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
+UNCHECKED: Final = "SQL_ASCII"
+"""The encoding of a server that takes bytes of any encoding for text."""
+_TRANSACTION_TIMEOUT_SINCE: Final = 170000
 _AWAY: Final = "check that the server runs and can be reached"
 _LOGIN: Final = "check the source's host, database, user, password and tls; pg_hba.conf must let the user in"
 _REFUSED_AT_THE_DOOR: Final = ("authentication failed", "no pg_hba.conf entry", "does not exist", "permission denied")
@@ -89,6 +93,8 @@ _SAID: Final[tuple[tuple[re.Pattern[str], type[PenstockError], str, str], ...]] 
     ),
 )
 _NO_SLOT: Final = "SELECT * FROM pg_replication_slots: drop those that nobody needs, or raise max_replication_slots"
+NO_TEXT: Final = (errors.CharacterNotInRepertoire, errors.UntranslatableCharacter)
+"""What a server says that cannot send a text as UTF-8: a byte of it is no character."""
 _KINDS: Final[tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str], ...]] = (
     (
         (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName),
@@ -96,6 +102,7 @@ _KINDS: Final[tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], 
         _LOGIN,
     ),
     ((errors.InsufficientPrivilege,), UnfitServerError, _GRANTS),
+    (NO_TEXT, UnfitServerError, FIX_ROW),
     ((errors.ConfigurationLimitExceeded,), UnfitServerError, _NO_SLOT),
     ((errors.ObjectInUse,), UnavailableError, "another instance, or what is left of one, still reads it: it ends soon"),
     ((errors.LockNotAvailable,), UnavailableError, "somebody holds a lock on the table: look into pg_locks"),
@@ -132,8 +139,22 @@ def _connect(server: PostgresServer, *, replication: bool) -> psycopg.Connection
     )
     with explained(server):
         connection = psycopg.connect(conninfo, autocommit=True)
+        try:
+            _settle(connection, replication=replication)
+        except BaseException:
+            connection.close()
+            raise
     connection.prepare_threshold = None
     return connection
+
+
+def _settle(connection: psycopg.Connection, *, replication: bool) -> None:
+    """Set what not every server knows, or wants."""
+    if connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
+        run_command(connection, "SET transaction_timeout = 0", _CONNECT_SECONDS)
+    if replication and connection.info.parameter_status("server_encoding") == UNCHECKED:
+        # Such a server looks at what it sends, but not at what it is given, and would end the log at a bad value.
+        run_command(connection, f"SET client_encoding = '{UNCHECKED}'", _CONNECT_SECONDS)
 
 
 @contextmanager
@@ -184,7 +205,7 @@ def run_command(connection: psycopg.Connection, command: str, seconds: float) ->
         pgconn.consume_input()
     result = pgconn.get_result()
     if result is None or result.status in {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE}:
-        raise _raised(result)
+        raise raised(result)
     if result.status != pq.ExecStatus.COPY_BOTH:
         while pgconn.get_result() is not None:
             pass
@@ -201,7 +222,8 @@ def _wait(pgconn: PGconn, deadline: float, *, writes: bool = False) -> None:
     raise errors.OperationalError(message)
 
 
-def _raised(result: PGresult | None) -> psycopg.Error:
+def raised(result: PGresult | None) -> psycopg.Error:
+    """Return what the driver would raise for a result."""
     if result is None:
         return errors.OperationalError("the connection was lost")
     code = result.error_field(pq.DiagnosticField.SQLSTATE)

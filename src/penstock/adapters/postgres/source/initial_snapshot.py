@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import psycopg
 from psycopg import sql
 
 from penstock.adapters.postgres.source.catalog import read_next_oid, read_tables, read_types, read_unreadable
@@ -17,14 +18,13 @@ from penstock.adapters.postgres.source.slot import create_slot
 from penstock.adapters.postgres.source.timeline import read_timeline
 from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.positions import WalPosition
+from penstock.core.postgres.bad_values import FIX_ROW
 from penstock.core.postgres.log_items import Transaction
 from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.rows import RowDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
-
-    import psycopg
 
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.postgres.source.catalog import SourceTable
@@ -61,7 +61,7 @@ class PostgresInitialSnapshot:
         place = Transaction(self.position.lsn, 0, self._timestamp_ms)
         cells: list[tuple[bytes | None, ...]] = []
         count = size_bytes = 0
-        with explained(self._server), closing(self._connection.cursor()) as cursor:
+        with explained(self._server), self._apart(table), closing(self._connection.cursor()) as cursor:
             with cursor.copy(_copy_statement(found, published)) as copy:
                 for line in copy:
                     cells.append(parse_line(bytes(line)))
@@ -72,6 +72,19 @@ class PostgresInitialSnapshot:
                         cells, size_bytes = [], 0
             if cells:
                 yield decoder.copied(cells, place, count)
+
+    @contextmanager
+    def _apart(self, table: TableId) -> Iterator[None]:
+        """Keep the transaction, and its snapshot, for other tables, however the copy of this one ends."""
+        self._connection.execute("SAVEPOINT copied")
+        try:
+            yield
+        except psycopg.DataError as error:
+            reason = f"the server cannot print a row of it: {str(error).strip()}"
+            raise TableStoppedError(str(table), "", str(self.position), reason, FIX_ROW) from error
+        finally:
+            if not self._connection.closed:
+                self._connection.execute("ROLLBACK TO SAVEPOINT copied; RELEASE SAVEPOINT copied")
 
 
 @contextmanager
@@ -92,7 +105,7 @@ def open_initial_snapshot(
         log = opened.enter_context(closing(connect_to_log(server)))
         reader = opened.enter_context(closing(connect(server)))
         with explained(server):
-            timeline = read_timeline(log)
+            timeline, timeline_from = read_timeline(log)
         lsn, snapshot = create_slot(server, log, slot, failover=failover)
         with explained(server):
             reader.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -102,6 +115,7 @@ def open_initial_snapshot(
                 lsn,
                 tables_from=read_next_oid(reader),
                 server_timeline=timeline,
+                timeline_from=timeline_from,
                 partitions=publication.partitions,
             )
             found = read_tables(reader, publication.partitions)

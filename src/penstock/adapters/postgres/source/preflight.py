@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.postgres.source.catalog import read_tables, read_unreadable
-from penstock.adapters.postgres.source.connection import connect_to_log
+from penstock.adapters.postgres.source.connection import UNCHECKED, connect_to_log
 from penstock.adapters.postgres.source.publication import (
     describe_forbidden,
     describe_partitions,
@@ -20,6 +20,7 @@ from penstock.adapters.postgres.source.publication import (
 from penstock.adapters.postgres.source.slot import ANOTHER_SLOT, FAILOVER_SINCE, is_foreign, read_slot
 from penstock.core.errors import NEW_SLOT, UnfitServerError
 from penstock.core.findings import Finding
+from penstock.core.postgres.evolution import partitions_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -85,6 +86,10 @@ def _server(connection: psycopg.Connection) -> Iterator[Finding]:
         yield Finding("error", "version", message, f"use PostgreSQL {_OLDEST // _PER_MAJOR} or later")
         return
     yield Finding("ok", "version", f"PostgreSQL {version // _PER_MAJOR}.{version % _PER_MAJOR}")
+    if connection.info.parameter_status("server_encoding") == UNCHECKED:
+        message = f"the database is {UNCHECKED}, which checks no text: a value that is no UTF-8 stops its table"
+        hint = "correct such values, or move the tables to a database of encoding UTF8"
+        yield Finding("warning", "encoding", message, hint)
     row = connection.execute(
         "SELECT current_setting('wal_level'), pg_is_in_recovery(), current_setting('max_wal_senders')::int,"
         " (SELECT count(*) FROM pg_stat_replication)"
@@ -231,6 +236,7 @@ def _tables(
     if keyless:
         message = f"{_shown(keyless)}: no primary key and no replica identity, so only new rows can be carried"
         yield Finding("warning", "keys", message, f"ALTER TABLE {keyless[0]} REPLICA IDENTITY FULL, or add a key")
+    yield from _partitions([tables[table] for table in ours])
     refused = read_unreadable(connection)
     unread = [table for table in ours if table in refused]
     if unread:
@@ -263,6 +269,21 @@ def _publication(
         yield Finding("warning", subject, message, hint)
     else:
         yield Finding("ok", subject, "has the wanted tables")
+
+
+def _partitions(ours: Sequence[SourceTable]) -> Iterator[Finding]:
+    """Partitions have replica identities of their own, which tell less than the table's seems to."""
+    for each in ours:
+        relation, table = each.relation, each.table
+        is_whole = relation.identity == "f"
+        key = table.key if is_whole else tuple(column.name for column in relation.columns if column.in_identity)
+        found = partitions_refusal(table.id, key, is_whole=is_whole, partitions=table.partitions or ())
+        if found is not None:
+            yield Finding("warning", "keys", f"{table.id}: {found.reason}, so it stops", found.hint)
+        elif is_whole and any(leaf.identity for leaf in table.partitions or ()):
+            names = ", ".join(leaf.name for leaf in table.partitions or () if leaf.identity)
+            message = f"{table.id}: REPLICA IDENTITY FULL does not hold for partitions of it: {names}"
+            yield Finding("warning", "keys", message, "ALTER TABLE ... REPLICA IDENTITY FULL of each of them")
 
 
 def _publication_to_make(connection: psycopg.Connection, publication: Publication) -> Finding:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _SHOWN_MAX: Final = 10
 _FILTERS_SINCE: Final = 150000
 _AS_ROOT_SINCE: Final = 130000
+_GENERATED_SINCE: Final = 180000
 _MISSED_SINCE: Final = 180000
 """Before PostgreSQL 18 the server does not send a log in which the publication was missing."""
 # A row that was there first stays: what comes beside it takes nothing away, but for a row filter or a column list of
@@ -66,6 +67,13 @@ SELECT t.schemaname::text, t.tablename::text, coalesce({number}, 0), p.xmin::tex
   FROM pg_publication_tables t JOIN pg_publication p ON p.pubname = t.pubname
   JOIN pg_namespace n ON n.nspname = t.schemaname JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
  WHERE t.pubname = %s
+"""
+_LISTED_GENERATED: Final = """
+SELECT n.nspname || '.' || c.relname, a.attname::text
+  FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
+  JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_attribute a ON a.attrelid = r.prrelid AND a.attnum = ANY(r.prattrs)
+ WHERE p.pubname = %s AND a.attgenerated <> ''
 """
 
 
@@ -136,8 +144,28 @@ def require_whole_publication(connection: psycopg.Connection, publication: Publi
         message = f"the publication {name} leaves out some kinds of changes, so rows would not be as in the source"
         hint = f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate')"
         raise UnfitServerError(message, f"{hint}; if the pipeline has run meanwhile, {NEW_SLOT}")
+    _require_no_generated_columns(connection, name)
     if publication.partitions == "many" and read_partitions(connection, name) == "one":
         raise UnfitServerError(*describe_partitions(publication))
+
+
+def _require_no_generated_columns(connection: psycopg.Connection, name: str) -> None:
+    """Raise UnfitServerError if it has any: a copy has none, and existing rows have values that the log lacks."""
+    if connection.info.server_version < _GENERATED_SINCE:
+        return
+    row = connection.execute("SELECT pubgencols = 'n' FROM pg_publication WHERE pubname = %s", (name,)).fetchone()
+    if row is not None and not row[0]:
+        message = f"the publication {name} has generated columns, which are not carried"
+        hint = f"ALTER PUBLICATION {name} SET (publish_generated_columns = none)"
+        raise UnfitServerError(message, hint)
+    listed = connection.execute(_LISTED_GENERATED, (name,)).fetchall()
+    if listed:
+        tables = ", ".join(sorted({table for table, _ in listed}))
+        message = f"column lists of the publication {name} have generated columns, which are not carried: {tables}"
+        hint = (
+            f"ALTER PUBLICATION {name} SET TABLE ..., with lists that lack {', '.join(sorted({c for _, c in listed}))}"
+        )
+        raise UnfitServerError(message, hint)
 
 
 def describe_partitions(publication: Publication) -> tuple[str, str]:

@@ -28,7 +28,7 @@ from penstock.adapters.postgres.source.publication import narrowed, publishes_al
 from penstock.adapters.postgres.source.visibility import forget_seen, wait_until_seen, waiting_commits
 from penstock.core.errors import FULL_REFRESH, UnavailableError, UsageError
 from penstock.core.keys import read_key
-from penstock.core.postgres.evolution import CAME_BACK, came_back
+from penstock.core.postgres.evolution import CAME_BACK, came_back, is_read_as_told
 from penstock.core.postgres.log_items import Transaction
 from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.rows import RowDecoder
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 _CHUNK_BYTES: Final = 8 << 20
 _KEYS_AT_ONCE: Final = 500
 _QUERY_SECONDS: Final = 600
-_BESIDE_COLUMNS: Final = ("published", "partitions", "publication_altered_by", "partition_files")
-"""What an earlier release did not ask the catalog for, and is no news of the table's columns."""
 _SESSION: Final = f"SET statement_timeout = '{_QUERY_SECONDS}s'"
 
 
@@ -99,8 +97,7 @@ class PostgresRowReader:
             if came_back(schema, now):
                 message = f"table {schema.table}: {CAME_BACK}"
                 raise UsageError(message, FULL_REFRESH)
-            beside = {name: getattr(schema, name) for name in _BESIDE_COLUMNS}
-            if replace(now, **beside) != schema:
+            if not is_read_as_told(schema, now):
                 message = (
                     f"table {schema.table} is being altered: the source and its log do not agree about its columns"
                 )

@@ -80,9 +80,7 @@ def require_slot(server: PostgresServer, name: str, position: WalPosition, *, fo
             f"it; if there is none, {NEW_SLOT}"
         )
         raise LogPurgedError(message, hint)
-    if is_foreign(found, server.database):
-        message = f"the replication slot {name} is another program's: {found.plugin} in the database {found.database}"
-        raise UnfitServerError(message, ANOTHER_SLOT)
+    _require_ours(found, name, server.database)
     if head < position.lsn:
         message = (
             f"the log of {server} ends at {WalPosition(head)}, before {position}, where the pipeline stands: it lacks "
@@ -107,6 +105,29 @@ def require_slot(server: PostgresServer, name: str, position: WalPosition, *, fo
         )
         hint = f"another reader, or pg_replication_slot_advance, has moved it: give it a `slot` of its own; {NEW_SLOT}"
         raise PositionError(message, hint)
+
+
+def require_no_slot(server: PostgresServer, connection: psycopg.Connection, name: str) -> None:
+    """Raise UnfitServerError if there is a slot before we have made one. Raises psycopg.Error."""
+    if read_slot(connection, name) is None:
+        return
+    message = f"{server} has a replication slot {name}, and this pipeline has not made it"
+    hint = f"if no other reader needs it, SELECT pg_drop_replication_slot('{name}'); else {ANOTHER_SLOT}"
+    raise UnfitServerError(message, hint)
+
+
+def require_ours(connection: psycopg.Connection, name: str) -> None:
+    """Raise UnfitServerError if there is a slot that nobody of us has made. Raises psycopg.Error."""
+    found = read_slot(connection, name)
+    if found is not None:
+        _require_ours(found, name, connection.info.dbname)
+
+
+def _require_ours(found: SlotState, name: str, database: str) -> None:
+    if is_foreign(found, database):
+        owner = found.plugin or "a physical standby"
+        message = f"the replication slot {name} is another program's: {owner} in the database {found.database or '-'}"
+        raise UnfitServerError(message, ANOTHER_SLOT)
 
 
 def is_foreign(found: SlotState, database: str) -> bool:

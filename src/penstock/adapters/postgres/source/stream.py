@@ -10,13 +10,19 @@ import select
 import struct
 import time
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import psycopg
 from psycopg import sql
 
-from penstock.adapters.postgres.source.connection import connect_to_log, explain, explained, run_command
+from penstock.adapters.postgres.source.connection import (
+    NO_TEXT,
+    connect_to_log,
+    explain,
+    explained,
+    raised,
+    run_command,
+)
 from penstock.adapters.postgres.source.timeline import require_same_log
 from penstock.core.errors import NEW_SLOT, CorruptLogError, LogPurgedError, UnavailableError, UnfitServerError
 from penstock.core.positions import wal_position
@@ -45,6 +51,10 @@ _NO_PUBLICATION: Final = re.compile('publication ".*" does not exist')
 _LOST_PUBLICATION: Final = (
     "it was dropped, and rows that changed before it was made again cannot be read any more, nor what follows them; "
     f"{NEW_SLOT}"
+)
+_NO_TEXT_HINT: Final = (
+    "a row has a text with a byte that is no character in the server's encoding, and the log cannot be read past it: "
+    f"correct such rows (UPDATE), or take their table out of the publication (ALTER PUBLICATION); then {NEW_SLOT}"
 )
 _GONE: Final = ("has been invalidated", "can no longer get changes", "has already been removed", "does not exist")
 
@@ -148,6 +158,9 @@ class WalStream:
         if _NO_PUBLICATION.search(cause):
             message = f"{self._server} cannot send the log: {cause}"
             return UnfitServerError(message, _LOST_PUBLICATION)
+        if result is not None and isinstance(raised(result), NO_TEXT):
+            message = f"{self._server} cannot send its log as UTF-8: {cause}"
+            return UnfitServerError(message, _NO_TEXT_HINT)
         return UnavailableError(f"{self._server} ended the log: {cause or 'without a word'}", "it is asked again")
 
 
@@ -158,7 +171,7 @@ def open_stream(server: PostgresServer, slot: str, publications: Sequence[str], 
     """
     connection = connect_to_log(server)
     try:
-        timeline = require_same_log(server, connection, position)
+        start = require_same_log(server, connection, position)
         names = ",".join(f'"{name}"' for name in publications)
         command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names {})").format(
             sql.Identifier(slot), sql.SQL(f"{position}"), sql.Literal(names)
@@ -174,4 +187,4 @@ def open_stream(server: PostgresServer, slot: str, publications: Sequence[str], 
     except BaseException:
         connection.close()
         raise
-    return WalStream(server, connection, replace(position, server_timeline=timeline))
+    return WalStream(server, connection, start)

@@ -5,41 +5,48 @@ Source: PostgreSQL 18 documentation, "Streaming Replication Protocol", IDENTIFY_
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from psycopg import errors
 
 from penstock.adapters.postgres.source.connection import run_command
 from penstock.core.errors import NEW_SLOT, PositionError
-from penstock.core.postgres.server_timelines import end_of_timeline
+from penstock.core.positions import WalPosition
+from penstock.core.postgres.server_timelines import begin_of_timeline, has_log_before, is_another_timeline
 
 if TYPE_CHECKING:
     import psycopg
 
     from penstock.adapters.postgres.connection import PostgresServer
-    from penstock.core.positions import WalPosition
 
 _ANSWER_SECONDS: Final = 60.0
 _FIRST: Final = 1
 """The timeline of a server that was never promoted: it has no history file."""
 
 
-def read_timeline(log: psycopg.Connection) -> int:
-    """Return the server's own timeline. Raises psycopg.Error."""
-    return int(run_command(log, "IDENTIFY_SYSTEM", _ANSWER_SECONDS).get_value(0, 1) or 0)
+def read_timeline(log: psycopg.Connection) -> tuple[int, int]:
+    """Return the server's own timeline, and the LSN at which it began, 0 if nobody knows. Raises psycopg.Error."""
+    timeline, history = _read_history(log)
+    return timeline, begin_of_timeline(history, timeline)
 
 
-def require_same_log(server: PostgresServer, log: psycopg.Connection, position: WalPosition) -> int:
-    """Return the server's timeline. Raises PositionError if it left ours before `position`, psycopg.Error."""
-    timeline, ours = read_timeline(log), position.server_timeline
-    if ours in {0, timeline}:
-        return timeline
-    end = end_of_timeline("" if timeline == _FIRST else _read_history(log, timeline), ours)
-    # Within a transaction the position is where its COMMIT begins, which the server must have.
-    if end is not None and position.lsn + bool(position.rows_from) <= end:
-        return timeline
+def require_same_log(server: PostgresServer, log: psycopg.Connection, position: WalPosition) -> WalPosition:
+    """Return `position` in the server's timeline.
+
+    Raises PositionError if the server left ours before `position`, or has another one of that number; psycopg.Error.
+    """
+    timeline, history = _read_history(log)
+    ours, is_another = position.server_timeline, is_another_timeline(history, position)
+    if not is_another and (ours == timeline or has_log_before(history, position)):
+        return replace(position, server_timeline=timeline, timeline_from=begin_of_timeline(history, timeline))
     message = (
         f"{server} is in timeline {timeline} and does not have the log of timeline {ours} up to {position}, where the "
         "pipeline stands: it lacks transactions that were published"
     )
+    if is_another and ours <= timeline:
+        begin = WalPosition(begin_of_timeline(history, ours))
+        message += f". Its timeline {ours} began at {begin}, ours at {WalPosition(position.timeline_from)}"
     hint = (
         "it was promoted, or restored from a backup, without them: let `host` and `port` lead to the server that has "
         f"them; if there is none, {NEW_SLOT}"
@@ -47,6 +54,15 @@ def require_same_log(server: PostgresServer, log: psycopg.Connection, position: 
     raise PositionError(message, hint)
 
 
-def _read_history(log: psycopg.Connection, timeline: int) -> str:
-    content = run_command(log, f"TIMELINE_HISTORY {timeline}", _ANSWER_SECONDS).get_value(0, 1)
-    return (content or b"").decode(errors="replace")
+def _read_history(log: psycopg.Connection) -> tuple[int, str]:
+    """Return the server's own timeline, and its history file, "" where there is none."""
+    timeline = int(run_command(log, "IDENTIFY_SYSTEM", _ANSWER_SECONDS).get_value(0, 1) or 0)
+    if timeline == _FIRST:
+        return timeline, ""
+    try:
+        content = run_command(log, f"TIMELINE_HISTORY {timeline}", _ANSWER_SECONDS).get_value(0, 1)
+    except errors.UndefinedFile:
+        while log.pgconn.get_result() is not None:
+            pass
+        content = b""
+    return timeline, (content or b"").decode(errors="replace")

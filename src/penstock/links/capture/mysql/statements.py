@@ -79,14 +79,13 @@ class StatementHandler:
     """Takes the log's statements one at a time, each after everything before it was published."""
 
     def __init__(
-        self, state: State, table_catalog: TableCatalog, tracker: SchemaTracker, objects: SourceObjects, partitions: int
+        self, state: State, table_catalog: TableCatalog, tracker: SchemaTracker, objects: SourceObjects
     ) -> None:
-        """Serve the capture of the tables in `table_catalog`, which asks `tracker`; its topics have `partitions`."""
+        """Serve the capture of the tables in `table_catalog`, which asks `tracker`."""
         self._objects = objects
         self._tracker = tracker
         self._state = state
         self._table_catalog = table_catalog
-        self._partitions = partitions
         self._is_kept = False
 
     def take_over(self) -> None:
@@ -306,7 +305,7 @@ class StatementHandler:
 
     def _announce(self, statement: StatementLogged, schema: TableSchema, kind: SchemaChangeKind) -> SchemaChange:
         registered = self._table_catalog.register(schema, str(statement.begin))
-        schema_change = self._table_catalog.event_of(schema, registered, self._partitions, statement.order)
+        schema_change = self._table_catalog.event_of(schema, registered, statement.order)
         return _told(statement, schema_change, kind)
 
     def _not_replayed(self, statement: StatementLogged, ddl: TableDdl, error: PenstockError) -> StatementOutcome:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.core.positions import Order, Position, WalPosition
     from penstock.core.postgres.log_items import PostgresItem, Transaction
     from penstock.core.postgres.messages import Relation
+    from penstock.core.refusals import Refusal
     from penstock.core.tables import TableSchema
     from penstock.links.capture.postgres.registered_catalog import RegisteredCatalog
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 class TablesChanged:
     """In place of a statement: the transaction `xid` emptied tables, or one has the shape `after` for what follows.
 
-    See core/log_items.LoggedStatement.
+    `refused` says why changed rows of it are not known, however it was before. See core/log_items.LoggedStatement.
     """
 
     relations: tuple[Relation, ...]
@@ -50,6 +51,7 @@ class TablesChanged:
     order: Order
     timestamp_ms: int
     xid: int
+    refused: Refusal | None = None
 
     def ending_at(self, end: Position) -> Self:
         """See LoggedStatement."""
@@ -147,17 +149,20 @@ class PostgresReading:
             if not self._catalog.is_announced(item.relation.oid):
                 return
         announced, after = self._catalog.table_schema(table), self._catalog.shape(item.relation, item.transaction.xid)
-        if after == announced:
+        refused = self._catalog.refused(item.relation, after) if self._wanted(table) else None
+        if after == announced and refused is None:
             return
         if announced is not None and announced.number != after.number:
             # If the table that was called so has another name now, its older rows went with the name.
             self._reached = self._reached.passing_by(announced.number)
         begin = self._inside(item.transaction, item.number - STEPS_PER_ROW + 1)
         if begin.order < self._reached.order:
-            begin = replace(self._reached, server_timeline=begin.server_timeline)
+            timeline = begin.server_timeline, begin.timeline_from
+            begin = replace(self._reached, server_timeline=timeline[0], timeline_from=timeline[1])
         # Never behind what it stands ahead of: a stopped table is described anew by each start within its transaction.
         rows_from = max(begin.rows_from, min(begin.rows_from + 1, item.ahead_of))
-        yield self._statement((item.relation,), after, begin, replace(begin, rows_from=rows_from), item.transaction)
+        step = self._statement((item.relation,), after, begin, replace(begin, rows_from=rows_from), item.transaction)
+        yield replace(step, statement=replace(tables_changed(step.statement), refused=refused))
 
     def _truncated(self, item: TablesTruncated) -> Iterator[LogStep]:
         """Tables that are not carried are left to themselves."""
@@ -180,8 +185,14 @@ class PostgresReading:
 
     def _inside(self, transaction: Transaction, number: int) -> WalPosition:
         # A place in a timeline that ended before it could never be gone on from.
-        timeline = transaction.server_timeline or self._reached.server_timeline
-        return replace(self._reached, lsn=transaction.lsn, rows_from=number, server_timeline=timeline)
+        known = transaction if transaction.server_timeline else self._reached
+        return replace(
+            self._reached,
+            lsn=transaction.lsn,
+            rows_from=number,
+            server_timeline=known.server_timeline,
+            timeline_from=known.timeline_from,
+        )
 
     def _stamped(self, position: WalPosition) -> WalPosition:
         """What nobody can tell who only reads the log."""

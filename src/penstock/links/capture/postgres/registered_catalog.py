@@ -11,6 +11,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.postgres.evolution import partitions_refusal
 from penstock.core.postgres.partitions import files_number
 from penstock.core.postgres.relations import table_schema
 from penstock.core.tables import TableId
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.core.postgres.messages import Relation
     from penstock.core.postgres.types import SpecialValues, TypeInfo
+    from penstock.core.refusals import Refusal
     from penstock.core.tables import TableSchema
     from penstock.ports.relations import RelationCatalog
 
@@ -82,6 +84,13 @@ class RegisteredCatalog:
             # It was renamed, and is gone by now: what it was under its old name is all that is left to know.
             known = self._with_number(relation.oid)
         return table_schema(relation, found, self.types(relation), known, self._special)
+
+    def refused(self, relation: Relation, schema: TableSchema) -> Refusal | None:
+        """Return why changed rows of a table that was described so are not known; None if they are, or by now are."""
+        found = self._relations.table(relation.oid, 0) if schema.partitions else None
+        partitions = found.partitions or () if found is not None else ()
+        is_whole = relation.identity == "f"
+        return partitions_refusal(schema.table, schema.key, is_whole=is_whole, partitions=partitions)
 
     def emptied(self, table: TableSchema, emptied_by: int) -> TableSchema:
         """Return a table that was announced as it is behind a TRUNCATE of all of it by that transaction."""

@@ -31,14 +31,11 @@ if TYPE_CHECKING:
 class RelationReplay:
     """See ports/replay.Replay. There is nothing to replay on: the log itself says what tables look like."""
 
-    def __init__(
-        self, state: State, table_catalog: TableCatalog, registered: RegisteredCatalog, partitions: int
-    ) -> None:
-        """Serve the capture whose tables are in both; topics that it makes have `partitions`."""
+    def __init__(self, state: State, table_catalog: TableCatalog, registered: RegisteredCatalog) -> None:
+        """Serve the capture whose tables are in both."""
         self._state = state
         self._table_catalog = table_catalog
         self._registered = registered
-        self._partitions = partitions
 
     def take_over(self) -> None:
         """See Replay."""
@@ -76,6 +73,7 @@ class RelationReplay:
         if not self._table_catalog.wanted(table):
             return StatementOutcome(stopped=self._left(changed, table, changed.after.number))
         try:
+            self._require(changed, changed.after, None if str(table) in stopped else changed.refused)
             return StatementOutcome(self._follow(changed, changed.after, stopped))
         except TableStoppedError as error:
             return StatementOutcome(stopped=((table, StoppedTable(str(changed.begin), error.message, error.hint)),))
@@ -167,7 +165,7 @@ class RelationReplay:
 
     def _announce(self, changed: TablesChanged, schema: TableSchema, kind: SchemaChangeKind) -> SchemaChange:
         registered = self._table_catalog.register(schema, str(changed.begin))
-        schema_change = self._table_catalog.event_of(schema, registered, self._partitions, changed.order)
+        schema_change = self._table_catalog.event_of(schema, registered, changed.order)
         return _told(changed, schema_change, kind)
 
 
