@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 import structlog
+from rich.text import Text
 
 from penstock.cli.console import open_console, say_error, say_note
 from penstock.cli.console_tables import print_rows
@@ -42,11 +43,13 @@ def test_colons_and_brackets_stay_as_they_are(capsys: pytest.CaptureFixture[str]
 def test_no_character_of_a_row_is_a_terminals_code(capsys: pytest.CaptureFixture[str]) -> None:
     open_console().print(CLEARED, soft_wrap=True)
     print_answer(pa.table({CLEARED: [CLEARED]}), as_json=False)
+    open_console().print(Text(CLEARED), soft_wrap=True)
     say_error(CLEARED, CLEARED)
 
     out, err = capsys.readouterr()
 
     assert out.count(SHOWN) == 3
+    assert not set("\x1b\x9b\x07\r\u202e") & set(out + err)
     assert err.count(SHOWN) == 2
 
 
