@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,8 +15,9 @@ import typer
 from penstock.cli.arguments import OptionalConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.audit_stages import refuse_without_file, stage_lines
 from penstock.cli.console import format_seconds, open_console, say_note
+from penstock.cli.console_tables import shown
 from penstock.cli.option_groups import grouped
-from penstock.core.commands import name_file
+from penstock.core.commands import name_file, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,22 +114,44 @@ def audit(
 
     Exit code 0: all that was compared is equal. 3: a table scores below the
     threshold of its audit, or a stage before it differs. 1: unknown, as a table
-    lags or cannot be read.
+    lags or cannot be read; or the file of --html could not be written.
     """
     from penstock.core.audit.report import describe  # noqa: PLC0415 - `audit --help` need not wait for it
-    from penstock.core.audit.report_html import render_html  # noqa: PLC0415 - as above
 
     if file is None and (stages or repair):
         refuse_without_file()
-    reports = _audit_tables(urls) if file is None else _audit_pipeline(file, urls, repair=repair, stages=stages)
     if html is not None:
-        html.write_text(render_html(reports), encoding="utf-8")
+        _require_writable(html)
+    reports = _audit_tables(urls) if file is None else _audit_pipeline(file, urls, repair=repair, stages=stages)
     if as_json:
         typer.echo(json.dumps(describe(reports), indent=2, ensure_ascii=False))
     else:
         for report in reports:
             _print(open_console(), report, str(file))
-    raise typer.Exit(_exit_code(reports))
+    is_written = html is None or _write_html(html, reports)
+    raise typer.Exit(_exit_code(reports) or (0 if is_written else _FAILED))
+
+
+def _require_writable(html: Path) -> None:
+    """Raise UsageError where no report can be written: an audit may take an hour, and this is known before it."""
+    from penstock.core.errors import UsageError  # noqa: PLC0415 - as above
+
+    place = html if html.exists() else html.parent
+    if html.is_dir() or not html.parent.is_dir() or not os.access(place, os.W_OK):
+        message = f"the report {html} cannot be written"
+        raise UsageError(message, "name a file with --html, in a folder that is there and that you may write to")
+
+
+def _write_html(html: Path, reports: Sequence[AuditReport]) -> bool:
+    """Write the report behind what is printed; if that fails, say so, as what was found is there already."""
+    from penstock.core.audit.report_html import render_html  # noqa: PLC0415 - as above
+
+    try:
+        html.write_text(render_html(reports), encoding="utf-8")
+    except OSError as error:
+        say_note(f"the report {html} could not be written: {error.strerror}")
+        return False
+    return True
 
 
 def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool, stages: bool) -> Sequence[AuditReport]:
@@ -154,7 +178,7 @@ def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool, stages: bool)
                 # What was found is told all the same.
                 say_note(_told(error, file))
         elif any(table.rows for report in reports for table in report.tables):
-            say_note(f"to have the rows that differ published again, type: penstock audit {file} --repair")
+            say_note(f"to have the rows that differ published again, type: penstock audit {shell_word(file)} --repair")
         return reports
 
 
@@ -207,13 +231,13 @@ def _repair(spec: PipelineSpec, file: Path, reports: Sequence[AuditReport], *, i
     for each in asked.snapshots:
         say_note(f"{each.table}: {len(each.options.keys)} row(s) are to be read again")
     if not is_running:
-        say_note(f"the pipeline does not run; to have them repaired: penstock run {file}; then audit again")
+        say_note(f"the pipeline does not run; to have them repaired: penstock run {shell_word(file)}; then audit again")
         return False
     ended = await_repairs(spec, asked.snapshots, _REPAIR_SECONDS)
     for each in ended:
         if each.error or not each.status.has_ended:
             why = each.error or "the rows were not read again in time"
-            say_note(f"{each.table}: {why}: see penstock snapshot {file} --status")
+            say_note(f"{each.table}: {why}: see penstock snapshot {shell_word(file)} --status")
     return True
 
 
@@ -262,7 +286,7 @@ def _print(console: Console, report: AuditReport, file: str) -> None:
         style = {"equal": "green", "different": "red"}.get(each.state, "yellow")
         state = Text(each.state, style=style)
         counted = (f"{each.equal + each.unequal:,}", f"{each.unequal:,}", f"{each.source_rows:,}")
-        table.add_row(Text(each.table), state, *_score_texts(each.score), *counted, f"{each.wrong_rows:,}")
+        table.add_row(shown(each.table), state, *_score_texts(each.score), *counted, f"{each.wrong_rows:,}")
     console.print(table)
     for each in report.tables:
         for line in _lines(each):

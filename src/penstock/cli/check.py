@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.console import open_console
+from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def check(
 
     spec = load(file)
     if as_json and not plan:
-        message, hint = "--json is for --plan alone", f"penstock check {file} --plan --json"
+        message, hint = "--json is for --plan alone", f"penstock check {shell_word(file)} --plan --json"
         raise UsageError(message, hint)
     if plan:
         from penstock.cli.load_plans import show_plans  # noqa: PLC0415
@@ -59,14 +60,18 @@ def check(
     for line in explain_pipeline(spec):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     if not connect:
-        console.print(f"\nTo ask the servers too: penstock check {file} --connect", markup=False, highlight=False)
+        console.print(
+            f"\nTo ask the servers too: penstock check {shell_word(file)} --connect", markup=False, highlight=False
+        )
         return
     from penstock.cli.machine import look_everywhere  # noqa: PLC0415
 
     exit_codes = _print_findings(console, look_everywhere(spec))
     if exit_codes:
         raise typer.Exit(max(exit_codes))
-    console.print(f"\nAll is well. To start it: penstock run {file}", style="green", markup=False, highlight=False)
+    console.print(
+        f"\nAll is well. To start it: penstock run {shell_word(file)}", style="green", markup=False, highlight=False
+    )
 
 
 def _print_findings(console: Console, findings: Iterable[Finding]) -> list[int]:

@@ -31,10 +31,10 @@ def say_note(text: str) -> None:
 def open_console(*, stderr: bool = False) -> Console:
     """A console for a terminal, or for a file or pipe, where it writes neither colours nor line breaks of its own."""
     # Rich takes a tenth of a second to import, which only those who print should wait for.
-    from rich.console import Console  # noqa: PLC0415
+    from penstock.cli.plain_console import PlainConsole  # noqa: PLC0415
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else 200)
+    return PlainConsole(stderr=stderr, width=None if stream.isatty() else 200)
 
 
 def format_seconds(seconds: float | None) -> str:

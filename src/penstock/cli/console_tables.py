@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.cli.plain_text import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -36,8 +38,7 @@ def print_facts(console: Console, title: str, facts: Mapping[str, str]) -> None:
 
 
 def shown(text: str) -> Text:
-    """Return text as it may be printed: control characters as U+FFFD, save line ends and tabs."""
+    """Return text as it may be printed, see `printable`: here already, as Rich leaves out some of what that shows."""
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    kept = (each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
-    return Text("".join(kept), overflow="fold")
+    return Text(printable(text), overflow="fold")

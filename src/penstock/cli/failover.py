@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.core.commands import shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,8 +50,7 @@ def failover(
     cannot be sure it changes nothing and says why. No instance of the pipeline may
     run meanwhile. The file is left as it is: write host and port into it afterwards.
     """
-    from penstock.cli.console import open_console  # noqa: PLC0415 - --help must not wait for Kafka's library
-    from penstock.cli.logs import open_logs  # noqa: PLC0415
+    from penstock.cli.logs import open_logs  # noqa: PLC0415 - --help must not wait for Kafka's library
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.config.places import log_directory  # noqa: PLC0415
     from penstock.wiring.failover import fail_over, move_source  # noqa: PLC0415
@@ -70,7 +70,16 @@ def failover(
         else:
             done = fail_over(led, source, "gtid" if by == "gtid" else "heartbeat" if by else None)
             described, lines = describe(done, to), report_lines(done, to, file=str(file), is_in_file=is_in_file)
-    for line in [json.dumps(described, indent=2)] if as_json else lines:
+    _print(described, lines, as_json=as_json)
+
+
+def _print(described: dict[str, object], lines: Sequence[str], *, as_json: bool) -> None:
+    from penstock.cli.console import open_console  # noqa: PLC0415 - see `failover`
+
+    if as_json:
+        typer.echo(json.dumps(described, indent=2))
+        return
+    for line in lines:
         open_console().print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -138,7 +147,7 @@ def slot_lines(done: SlotFound, address: str, *, file: str, is_in_file: bool) ->
         )
     if not is_in_file:
         lines.append(f"Now write {address} into {file}, as host and port of {done.source}.")
-    return [*lines, f"To go on: penstock run {file}"]
+    return [*lines, f"To go on: penstock run {shell_word(file)}"]
 
 
 def describe(done: FailedOver, address: str) -> dict[str, object]:
@@ -174,7 +183,7 @@ def report_lines(done: FailedOver, address: str, *, file: str, is_in_file: bool)
     ]
     if not is_in_file:
         lines.append(f"Now write {address} into {file}, as host and port of {done.source}.")
-    return [*lines, f"To go on: penstock run {file}"]
+    return [*lines, f"To go on: penstock run {shell_word(file)}"]
 
 
 def _describe_place(place: BinlogPosition) -> dict[str, object]:

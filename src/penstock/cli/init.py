@@ -13,6 +13,7 @@ import typer
 
 from penstock.cli.console import say_error
 from penstock.cli.option_groups import grouped
+from penstock.core.commands import shell_word
 from penstock.core.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _wants_to_correct(error: Exception) -> bool:
     if isinstance(error, ConfigError):
         say_error(error.message, error.hint, error.error_code)
     try:
-        return typer.confirm("\nCorrect your answers? Enter keeps each as it is", default=True)
+        return typer.confirm("\nCorrect your answers? Enter keeps each as it is", default=True, err=True)
     except typer.Abort:
         return False
 
@@ -286,7 +287,9 @@ def _write(file: Path, text: str, *, is_ours: bool) -> None:
 
 def _is_there(file: Path) -> UsageError:
     message = f"{file} is there already, and init overwrites nothing"
-    return UsageError(message, f"name another file: penstock init FILE; or check this one: penstock check {file}")
+    return UsageError(
+        message, f"name another file: penstock init FILE; or check this one: penstock check {shell_word(file)}"
+    )
 
 
 def _check(file: Path, names: list[str]) -> None:
@@ -294,7 +297,7 @@ def _check(file: Path, names: list[str]) -> None:
     missing = [name for name in names if name not in os.environ]
     if missing:
         exports = "; ".join(f"export {name}=..." for name in missing)
-        typer.echo(f"its servers were not asked: {exports}; then type: penstock check {file} --connect")
+        typer.echo(f"its servers were not asked: {exports}; then type: penstock check {shell_word(file)} --connect")
         return
     from penstock.cli.check import check  # noqa: PLC0415 - see `init`
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.core.commands import shell_word
 
 
 def rebuild(
@@ -39,7 +40,7 @@ def rebuild(
     if empty and cancel:
         message = "--empty and --cancel contradict each other"
         raise UsageError(message, "give one of them")
-    spec = load(file)
+    spec, typed = load(file), shell_word(file)
     (chosen,) = chosen_joins(spec, str(file), join)
     lock = open_lock(spec)
     try:
@@ -48,7 +49,7 @@ def rebuild(
             raise UsageError(message, "stop it first, then type this again")
         if cancel:
             take_back_rebuild(spec, chosen.name)
-            say_note(f"the next run goes on with the state of {chosen.name} that there is: penstock run {file}")
+            say_note(f"the next run goes on with the state of {chosen.name} that there is: penstock run {typed}")
             return
         if empty:
             remove_states(spec, chosen.name)
@@ -58,4 +59,4 @@ def rebuild(
         # Also of the place in the line of ZooKeeper, which would be in the way of who types this again.
         lock.release()
     how = "empties its table, and fills it from its topics" if empty else "makes it again beside its table"
-    say_note(f"the next run of {chosen.name} {how}: penstock run {file}")
+    say_note(f"the next run of {chosen.name} {how}: penstock run {typed}")

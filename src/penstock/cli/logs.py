@@ -13,6 +13,7 @@ from pathlib import Path
 
 import structlog
 
+from penstock.cli.plain_text import printable
 from penstock.core.commands import name_file
 from penstock.core.errors import UsageError
 
@@ -99,7 +100,10 @@ def _formatter(renderer: structlog.typing.Processor) -> logging.Formatter:
 def _in_short(
     _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Leave to the file what takes many lines: stories and tracebacks, of which the error's own words remain."""
+    """Leave to the file what takes many lines: stories and tracebacks, of which the error's own words remain.
+
+    What is left is for a terminal, and other people's names and values are no codes for it.
+    """
     event.pop("story", None)
     raised = event.pop("exc_info", None)
     if raised is True:
@@ -107,6 +111,9 @@ def _in_short(
     error = raised[1] if isinstance(raised, tuple) else raised
     if isinstance(error, BaseException):
         event.setdefault("error", f"{type(error).__name__}: {error}")
+    for name, told in event.items():
+        if isinstance(told, str):
+            event[name] = printable(told)
     return event
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from penstock.cli.console import open_console
 from penstock.config.secrets import secret
 from penstock.core.errors import UsageError
 
@@ -76,7 +76,7 @@ def list_users(*, users: UsersFile = _DEFAULT) -> None:
     for name, entry in found.users.items():
         roles = "\n".join(_told(each) for each in entry.roles)
         table.add_row(name, "yes" if entry.password else "no", "\n".join(entry.tokens), roles)
-    Console().print(table)
+    open_console().print(table)
 
 
 @app.command()

@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.option_groups import grouped
+from penstock.core.commands import name_file, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,13 +165,12 @@ def _options(rows: Rows, locks: Locks) -> SnapshotOptions:
 def _show(spec: PipelineSpec, found: Sequence[Snapshot], file: Path, *, as_json: bool) -> None:
     from penstock.cli.console import open_console  # noqa: PLC0415 - see `snapshot`
     from penstock.cli.snapshot_words import describe_snapshot, snapshot_line  # noqa: PLC0415
-    from penstock.core.commands import name_file  # noqa: PLC0415
     from penstock.wiring.table_sources import sources_to_name  # noqa: PLC0415
 
     if as_json:
         typer.echo(json.dumps({"snapshots": [describe_snapshot(each) for each in found]}, indent=2))
         return
-    lines = [] if found else [f"no table had a snapshot yet; to take one: penstock snapshot {file} TABLE"]
+    lines = [] if found else [f"no table had a snapshot yet; to take one: penstock snapshot {shell_word(file)} TABLE"]
     sources = sources_to_name(spec, [(each.source, each.table) for each in found])
     for each in found:
         source = sources.get((each.source, each.table), "")
@@ -187,4 +187,4 @@ def _say_who_does_it(spec: PipelineSpec, found: Sequence[Snapshot], file: Path) 
     from penstock.wiring.pipeline_status import read_status  # noqa: PLC0415
 
     if any(not each.status.has_ended for each in found) and read_status(spec).holder == "":
-        say_note(f"nobody runs the pipeline; to have it done: penstock run {file}")
+        say_note(f"nobody runs the pipeline; to have it done: penstock run {shell_word(file)}")

@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.console import say_error
+from penstock.cli.plain_text import printable
 from penstock.core.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def _show(plans: Iterable[TablePlan]) -> None:
     """Print statements table by table; exit with 1 if one of them has none."""
     failed = False
     for each in plans:
-        typer.echo(f"-- {each.link}: {each.table}")
+        # A comment ends with its line, and a name may have several.
+        typer.echo(f"-- {each.link}: {printable(each.table).replace(chr(10), ' ')}")
         for statement in each.statements:
             typer.echo(f"{statement};")
         if each.error:

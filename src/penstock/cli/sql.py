@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.console import open_console, say_note
+from penstock.cli.console_tables import shown
 from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def sql(
 
     A source's table shop.orders is there as shop.orders. The answer shows one
     committed state of all tables. At most 1,000 rows are shown, with --json
-    100,000, and a query is ended after a minute.
+    100,000, and a query is ended after a minute. JSON has no NaN and no infinite
+    numbers: they are the texts "NaN", "Infinity" and "-Infinity".
     """
     # Imported here so that `sql --help` need not wait for databases' drivers.
     from penstock.config.load import load  # noqa: PLC0415
@@ -63,7 +66,7 @@ def sql(
             raise
         hint = f"nothing has been loaded into {chosen.name} yet: wait until penstock status FILE shows rows there"
         raise UsageError(error.message, hint) from error
-    _print_rows(result.rows, as_json=as_json)
+    print_answer(result.rows, as_json=as_json)
     if result.truncated:
         say_note(f"these are the first {result.rows.num_rows} rows; there are more")
 
@@ -95,11 +98,12 @@ def _query_lake(spec: PipelineSpec, sink: DeltaSinkSpec, statement: str, limits:
             close_session(session)
 
 
-def _print_rows(rows: pa.Table, *, as_json: bool) -> None:
+def print_answer(rows: pa.Table, *, as_json: bool) -> None:
+    """Print rows as a table, or each as a line of JSON."""
     named = rows.rename_columns(_distinct(rows.column_names))
     if as_json:
         for row in named.to_pylist():
-            typer.echo(json.dumps(row, default=_plain, ensure_ascii=False))
+            typer.echo(json.dumps(_finite(row), default=_plain, ensure_ascii=False, allow_nan=False))
     else:
         open_console().print(_table(named))
 
@@ -111,19 +115,32 @@ def _table(rows: pa.Table) -> Table:
 
     table = Table(box=box.SIMPLE)
     for name in rows.column_names:
-        table.add_column(Text(name), overflow="fold")
+        table.add_column(shown(name), overflow="fold")
     for row in rows.to_pylist():
-        table.add_row(*(Text("NULL", style="dim") if value is None else Text(_shown(value)) for value in row.values()))
+        table.add_row(*(Text("NULL", style="dim") if value is None else shown(_text(value)) for value in row.values()))
     return table
 
 
-def _shown(value: object) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else str(_plain(value))
 
 
 def _plain(value: object) -> str:
     """Write what JSON has no way for: bytes in hexadecimal, the rest (decimals, dates) as their text."""
     return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _finite(value: object) -> object:
+    """Write floats that JSON has no number for as their text, in lists and structs too."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case dict():
+            return {name: _finite(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_finite(each) for each in value]
+        case _:
+            return value
 
 
 def _distinct(names: list[str]) -> list[str]:

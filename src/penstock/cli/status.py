@@ -9,8 +9,11 @@ import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.console import format_bytes, format_seconds, open_console
+from penstock.cli.console_tables import shown
+from penstock.cli.plain_text import printable
 from penstock.cli.snapshot_words import snapshot_line
 from penstock.cli.status_json import describe
+from penstock.core.commands import shell_word
 from penstock.wiring.health import police_words
 
 if TYPE_CHECKING:
@@ -95,7 +98,7 @@ def _first_line(file: str, pipeline: str, status: PipelineStatus) -> tuple[str, 
         return f"{pipeline} runs, and Spark is being started again", "bold yellow"
     if status.holder:
         return f"{pipeline} is running ({status.holder})", "bold green"
-    return f"{pipeline} is not running; to start it: penstock run {file}", "bold"
+    return f"{pipeline} is not running; to start it: penstock run {shell_word(file)}", "bold"
 
 
 def _link_table(status: PipelineStatus) -> Table:
@@ -125,7 +128,7 @@ def _table_table(overview: Overview) -> Table:
     table = _new_table("table", "state", *(stage.name for stage in stages), numbers=[stage.name for stage in stages])
     for row in overview.tables:
         cells = [_cell(row.cells.get(stage.name)) for stage in stages]
-        table.add_row(Text(row.table), Text(row.state, style="red" if row.is_stopped else ""), *cells)
+        table.add_row(shown(row.table), Text(row.state, style="red" if row.is_stopped else ""), *cells)
     return table
 
 
@@ -167,8 +170,8 @@ def _audit_table(status: PipelineStatus) -> Table:
         state = Text(each.state, style=style)
         if each.table and each.state not in {"failed", "lagging", "not reached"}:
             # What the others have to say is a problem, and stands there.
-            state.append(f"\n{each.why}" if each.why else "", style="dim")
-        table.add_row(Text(each.audit), Text(each.table), state, score, bounds, f"{each.wrong_rows:,}", f"{ended} ago")
+            state.append(printable(f"\n{each.why}") if each.why else "", style="dim")
+        table.add_row(Text(each.audit), shown(each.table), state, score, bounds, f"{each.wrong_rows:,}", f"{ended} ago")
     return table
 
 
@@ -202,7 +205,7 @@ def _print_problems(console: Console, status: PipelineStatus, problems: Sequence
             console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for (name, table_name), count in status.skipped.items():
         note = f"{name}, {table_name}: {count:,} change(s) were skipped"
-        hint = f"penstock table FILE {table_name} --link {name}"
+        hint = f"penstock table FILE {shell_word(table_name)} --link {name}"
         console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for table in status.tables:
         if table.hint and not table.error:

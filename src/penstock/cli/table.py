@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import sys
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -13,6 +14,8 @@ import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.option_groups import grouped
+from penstock.cli.plain_text import printable
+from penstock.core.commands import name_file, shell_word
 from penstock.core.errors import UsageError
 from penstock.ports.table_actions import Action, Stage
 
@@ -74,7 +77,7 @@ def table(
         return
     if action is Action.DROP and not yes:
         _confirm(name, links)
-    asked = ask_for_action(spec, name, action, place.link, getpass.getuser(), place.source)
+    asked = ask_for_action(spec, name, action, place.link, _user(), place.source)
     is_running = read_status(spec).holder != ""
     found = await_requests(spec, asked, _AWAIT_SECONDS if is_running else 0.0)
     _print(file, found, (), as_json=as_json)
@@ -88,12 +91,21 @@ def table(
         _say_what_came_of_it(file, spec, found)
 
 
+def _user() -> str:
+    """Who asks: a user without a name (in a container, say) by its number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
 def _confirm(name: str, links: Sequence[str]) -> None:
     """Ask whoever sits there. Raises UsageError where nobody does, and Abort for no."""
     what = f"{', '.join(links)} will forget how far {name} is loaded, and load no more of it until a snapshot"
     if not sys.stdin.isatty():
         raise UsageError(what, "to drop it without being asked, give --yes")
-    typer.confirm(f"{what}. Drop it?", abort=True)
+    # On standard error: what is on standard output may be for a program.
+    typer.confirm(f"{printable(what)}. Drop it?", abort=True, err=True)
 
 
 def _show(file: Path, spec: PipelineSpec, links: Sequence[str], name: str, *, as_json: bool) -> None:
@@ -104,14 +116,12 @@ def _show(file: Path, spec: PipelineSpec, links: Sequence[str], name: str, *, as
         skipped = [change for link in links for change in actions.skipped(link, name)]
     _print(file, requests, skipped, as_json=as_json)
     if not requests and not skipped and not as_json:
-        typer.echo(
-            f"nobody has asked for anything of {name} at {', '.join(links)}; see how it is: penstock status {file}"
-        )
+        way = f"see how it is: penstock status {shell_word(file)}"
+        typer.echo(f"nobody has asked for anything of {name} at {', '.join(links)}; {way}")
 
 
 def _print(file: Path, requests: Sequence[TableRequest], skipped: Sequence[SkippedChange], *, as_json: bool) -> None:
     from penstock.cli.console import format_time, open_console  # noqa: PLC0415 - see `table`
-    from penstock.core.commands import name_file  # noqa: PLC0415
 
     if as_json:
         told = {"requests": [asdict(each) for each in requests], "skipped": [asdict(each) for each in skipped]}
@@ -133,7 +143,6 @@ def _print(file: Path, requests: Sequence[TableRequest], skipped: Sequence[Skipp
 def _say_what_came_of_it(file: Path, spec: PipelineSpec, found: Sequence[TableRequest]) -> None:
     """Say of each link at which the table was let go on whether it does: a table that stopped may stop again."""
     from penstock.cli.console import say_note  # noqa: PLC0415 - see `table`
-    from penstock.core.commands import name_file  # noqa: PLC0415
     from penstock.wiring.table_requests import still_stopped  # noqa: PLC0415
     from penstock.wiring.table_sources import sources_to_name  # noqa: PLC0415
 
@@ -152,5 +161,6 @@ def _say_what_came_of_it(file: Path, spec: PipelineSpec, found: Sequence[TableRe
 def _say_open(file: Path, typed: str, *, is_running: bool) -> None:
     from penstock.cli.console import say_note  # noqa: PLC0415 - see `table`
 
-    then = f"see what comes of it: penstock table {file} {typed}"
-    say_note(then if is_running else f"nobody runs the pipeline; to have it done: penstock run {file}; {then}")
+    then = f"see what comes of it: penstock table {shell_word(file)} {typed}"
+    start = "" if is_running else f"nobody runs the pipeline; to have it done: penstock run {shell_word(file)}; "
+    say_note(f"{start}{then}")

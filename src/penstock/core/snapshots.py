@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -260,8 +261,9 @@ def require_key(schema: TableSchema) -> None:
     """Raise UsageError for a table without a primary key: nobody could tell which of its rows changed meanwhile."""
     if not schema.key:
         message = f"table {schema.table} has no primary key, by which a snapshot reads its rows"
+        typed = shell_word(schema.table)
         hint = (
-            f"type: penstock snapshot FILE {schema.table} --full-lock (MySQL and MariaDB: nobody writes to the table "
+            f"type: penstock snapshot FILE {typed} --full-lock (MySQL and MariaDB: nobody writes to the table "
             "until all of it is read); or give it a key in the source: ALTER TABLE ... ADD PRIMARY KEY (...)"
         )
         raise UsageError(message, hint)

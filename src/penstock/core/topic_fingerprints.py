@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from penstock.core.commands import shell_word
 from penstock.core.errors import START_ANEW, PositionError, UnreadableMessageError
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def foreign_message(
 
 def bring_back(table: str, first: str = "let only this pipeline write to it") -> str:
     """What to do where the topic of one table cannot be read on: the table begins anew behind all that is there."""
-    anew = f"penstock snapshot FILE {table} --full-refresh"
+    anew = f"penstock snapshot FILE {shell_word(table)} --full-refresh"
     return f"{first}; then have the table begin anew: {anew} (--full-lock where it has no primary key)"
 
 

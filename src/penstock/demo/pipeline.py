@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.adapters.duckdb.query import query
 from penstock.adapters.duckdb.query_wire import read_run_file, run_file
 from penstock.config.load import load
+from penstock.core.commands import shell_word
 from penstock.core.errors import SinkError, UnavailableError
 from penstock.demo.schema import SCHEMA
 from penstock.demo.sources.pick import kind_of
@@ -132,7 +133,9 @@ class DemoPipeline:
             report = json.loads(done.stdout)
         except ValueError as error:
             message = f"the audit ended with status {done.returncode}: {done.stderr.strip()[-500:]}"
-            raise SinkError(message, f"type: {self.password_assignment} penstock audit {self.file}") from error
+            raise SinkError(
+                message, f"type: {self.password_assignment} penstock audit {shell_word(self.file)}"
+            ) from error
         return Audited(bool(report["passed"]), report["score"], len(report["tables"]), time.monotonic() - began)
 
     def open_state(self) -> State:

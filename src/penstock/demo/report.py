@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from penstock.core.commands import shell_word
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -45,6 +47,7 @@ def print_result(console: Console, result: DemoResult) -> None:
 def print_next_steps(console: Console, pipeline: DemoPipeline) -> None:
     """Print where everything is and what can be done with it, each command as it can be typed."""
     file = _short(pipeline.file)
+    typed = shell_word(file)
     sql = "SELECT tier, count(*), sum(spent) FROM shop.ad_packages GROUP BY tier ORDER BY tier"
     log = "SELECT _op, count(*) FROM shop.audit_log GROUP BY _op"
     lines = [
@@ -54,16 +57,16 @@ def print_next_steps(console: Console, pipeline: DemoPipeline) -> None:
         ("  the source's data and log", _short(pipeline.source_home)),
         ("  Kafka, state, schemas, logs", _short(pipeline.home)),
         ("What to try next", ""),
-        ("  how far every link and table came", f"penstock status {file}"),
-        ("  prove that it is equal", f"{pipeline.password_assignment} penstock audit {file}"),
-        ("  a query", f'penstock sql {file} "{sql}"'),
-        ("  a table without primary key is a log", f'penstock sql {file} "{log}"'),
-        ("  what the file means", f"penstock check {file}"),
+        ("  how far every link and table came", f"penstock status {typed}"),
+        ("  prove that it is equal", f"{pipeline.password_assignment} penstock audit {typed}"),
+        ("  a query", f'penstock sql {typed} "{sql}"'),
+        ("  a table without primary key is a log", f'penstock sql {typed} "{log}"'),
+        ("  what the file means", f"penstock check {typed}"),
         (
             "  start the source again",
-            f"penstock dev up {pipeline.source_kind.name} --home {_short(pipeline.source_parent)}",
+            f"penstock dev up {pipeline.source_kind.name} --home {shell_word(_short(pipeline.source_parent))}",
         ),
-        ("  and go on with the pipeline", f"{pipeline.password_assignment} penstock run {file}"),
+        ("  and go on with the pipeline", f"{pipeline.password_assignment} penstock run {typed}"),
         (
             "  the demo anew, with fresh data",
             f"penstock demo --source {pipeline.source}   (deletes what is listed above)",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 from fastapi.responses import JSONResponse
 
-from penstock.core.commands import name_file
+from penstock.core.commands import name_file, shell_word
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.snapshots import SnapshotOptions
 from penstock.ports.table_actions import Action
@@ -130,7 +130,10 @@ class TableActionRoute:
         if is_private and not (snapshot and snapshot.overview.is_running):
             message = f"nobody runs {self._spec.pipeline}, and its broker and Schematizer run with it"
             file = self._watcher.file
-            raise UsageError(message, f"type: penstock run {file}; or penstock deadletters replay {file} {spolt}")
+            raise UsageError(
+                message,
+                f"type: penstock run {shell_word(file)}; or penstock deadletters replay {shell_word(file)} {spolt}",
+            )
 
     def _ask(self, asked: _Asked, user: str) -> Response:
         try:

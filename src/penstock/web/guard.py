@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from penstock.config.web import WebSpec
+from penstock.core.commands import shell_word
 from penstock.core.hosts import is_loopback
 from penstock.schematizer.http.guard import check_host, check_origin
 from penstock.schematizer.http.protection import Protection
@@ -122,6 +123,6 @@ def _lacking(user: User, role: Role) -> RefusedError:
     if not user.name:
         return RefusedError(Code.UNAUTHENTICATED, f"this needs the role {role}", "sign in")
     message = f"user {user.name!r} does not have the role {role} for this pipeline's tables"
-    type_this = f"penstock schematizer user add {user.name} --users FILE --role {role} --password-env -"
+    type_this = f"penstock schematizer user add {shell_word(user.name)} --users FILE --role {role} --password-env -"
     hint = f"whoever keeps the users file types: {type_this}"
     return RefusedError(Code.FORBIDDEN, message, hint)

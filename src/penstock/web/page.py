@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from penstock.core.commands import shell_word
 from penstock.ports.history import DAY, HOUR
 from penstock.web import charts
 from penstock.wiring.health import police_words
@@ -119,6 +120,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(count=_count, duration=_duration, rate=_rate, size=_size, clock=_clock)
+    environment.filters.update(shell_word=shell_word)
     return environment
 
 

@@ -13,6 +13,7 @@ import sys
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.commands import shell_word
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.web.replay_answers import ANSWER_BYTES_MAX, read_answer
 from penstock.wiring.tether import tethered
@@ -50,7 +51,7 @@ class LetterReplays:
             self._is_busy = False
 
     async def _run(self, spolt: str) -> ReplayCounts:
-        by_hand = f"type: penstock deadletters replay {self._file} {spolt}"
+        by_hand = f"type: penstock deadletters replay {shell_word(self._file)} {spolt}"
         command = [sys.executable, "-m", "penstock.cli.main", "deadletters", "replay", str(self._file), spolt]
         with TemporaryFile() as file:
             command += ["--answer-fd", str(file.fileno())]

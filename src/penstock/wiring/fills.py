@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.config.link_tables import one_schema
 from penstock.core.batches import read_batch
+from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
@@ -188,12 +189,13 @@ class SnapshotFills:
         gone = f": files of batches before {self._record.files_from} were deleted" if self._record.files_from else ""
         if newest is not None and not newest.status.has_ended:
             return Lack(f"{LACKS_ROWS}, and waits for its snapshot{gone}")
-        way = f"type: penstock snapshot FILE {table} --full-refresh --link {self._link.name}"
+        way = f"type: penstock snapshot FILE {shell_word(table)} --full-refresh --link {self._link.name}"
         if newest is not None and newest.status is not Status.DONE:
             why = f"failed: {newest.error}" if newest.status is Status.FAILED else "was cancelled"
             return Lack(f"{LACKS_ROWS}, and its snapshot {why}", f"{newest.hint}; then {way}" if newest.hint else way)
         if self._is_keyless(table):
-            way = f"type: penstock snapshot FILE {table} --full-lock (MySQL and MariaDB: it begins anew in all targets)"
+            words = "(MySQL and MariaDB: it begins anew in all targets)"
+            way = f"type: penstock snapshot FILE {shell_word(table)} --full-lock {words}"
             return Lack(f"{LACKS_ROWS}, and without a primary key it gets no snapshot by itself{gone}", way)
         if self._spec.source(self._link.source).snapshot == "never":
             return Lack(f"{LACKS_ROWS}, and `snapshot` of its source is never{gone}", way)

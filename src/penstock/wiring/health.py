@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from penstock.core.commands import has_command, name_file
+from penstock.core.commands import has_command, name_file, shell_word
 from penstock.core.snapshots import Status
 from penstock.ports.audit_results import NO_RESULT, NOT_REACHED, WHOLE
 from penstock.ports.state import LACKS_ROWS, TRIED_AGAIN
@@ -48,7 +48,7 @@ class Problem:
 
 def find_problems(status: PipelineStatus, file: str) -> Sequence[Problem]:
     """List what is not well, the worst first; `file` is the pipeline's, which commands in hints name."""
-    run_command = f"penstock run {file}"
+    run_command = f"penstock run {shell_word(file)}"
     found = [
         *_holder_problems(status, run_command),
         *_server_problems(status.servers),
@@ -66,9 +66,10 @@ def find_problems(status: PipelineStatus, file: str) -> Sequence[Problem]:
 
 def _to_type(problem: Problem, file: str, status: PipelineStatus) -> Problem:
     """Write into the commands of a hint which file and table they are for."""
-    link, _, table = problem.subject.rpartition(", ")
+    # No link has a comma in its name, and a table may.
+    link, _, table = problem.subject.partition(", ")
     source = status.sources_to_name.get((link, table), "")
-    hint, text = (name_file(each, file, table, source) for each in (problem.hint, problem.text))
+    hint, text = (name_file(each, file, table or "TABLE", source) for each in (problem.hint, problem.text))
     return replace(problem, hint=hint, text=text)
 
 
@@ -208,12 +209,12 @@ def _request_problems(status: PipelineStatus) -> Iterator[Problem]:
         subject, age = f"{each.link}, {each.table}", _duration((status.now_ms - each.asked_at_ms) / 1000)
         if each.has_dropped:
             text = f"it is not loaded any more: {each.asked_by} dropped it {age} ago"
-            way = f"penstock snapshot FILE {each.table} --full-refresh --link {each.link}"
+            way = f"penstock snapshot FILE {shell_word(each.table)} --full-refresh --link {each.link}"
             hint = f"bring it back: {way}; or leave it out of the link"
             yield Problem("warning", subject, text, hint)
         elif each.pauses:
             text = f"it waits: {each.asked_by} paused it {age} ago; files are kept from there on"
-            hint = f"let it go on: penstock table FILE {each.table} resume --link {each.link}"
+            hint = f"let it go on: penstock table FILE {shell_word(each.table)} resume --link {each.link}"
             yield Problem("warning", subject, text, hint)
         elif each.is_open and status.holder and status.now_ms - each.asked_at_ms > SILENT_SECONDS * 1000:
             text = f"{each.asked_by} asked {age} ago to {each.action} it, and that is not done"
@@ -230,7 +231,7 @@ def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, _snapshot_hint(snapshot))
         elif snapshot.status is Status.PAUSED:
             text = f"its snapshot is paused at {snapshot.rows:,} rows"
-            hint = f"let it go on: penstock snapshot FILE {snapshot.table} --resume"
+            hint = f"let it go on: penstock snapshot FILE {shell_word(snapshot.table)} --resume"
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, hint)
 
 
@@ -241,7 +242,7 @@ def _is_nobodys(snapshot: Snapshot, status: PipelineStatus) -> bool:
 
 
 def _nobodys_words(snapshot: Snapshot) -> tuple[str, str]:
-    link, table = snapshot.options.link, snapshot.table
+    link, typed = snapshot.options.link, shell_word(snapshot.table)
     how = ""
     if snapshot.status.has_ended:
         how = " and failed" if snapshot.status is Status.FAILED else " and was cancelled"
@@ -249,9 +250,9 @@ def _nobodys_words(snapshot: Snapshot) -> tuple[str, str]:
         f"its snapshot is for {link}{how}, and the file has no such link: "
         "a target that it was to fill may have a part of it"
     )
-    again = f"penstock snapshot FILE {table} --full-refresh --link LINK, with the link that loads that target now"
+    again = f"penstock snapshot FILE {typed} --full-refresh --link LINK, with the link that loads that target now"
     no_more = "let it be" if snapshot.status.has_ended else "end it"
-    return text, f"fill the table in its place: {again}; or {no_more}: penstock snapshot FILE {table} --cancel"
+    return text, f"fill the table in its place: {again}; or {no_more}: penstock snapshot FILE {typed} --cancel"
 
 
 def _snapshot_hint(snapshot: Snapshot) -> str:
@@ -260,8 +261,8 @@ def _snapshot_hint(snapshot: Snapshot) -> str:
     mend = f"{snapshot.hint}; then take" if snapshot.hint else "take"
     again = f" --full-refresh --link {snapshot.options.link}" if snapshot.options.link else ""
     return (
-        f"{mend} another one: penstock snapshot FILE {snapshot.table}{again}; "
-        f"or let it be: penstock snapshot FILE {snapshot.table} --cancel"
+        f"{mend} another one: penstock snapshot FILE {shell_word(snapshot.table)}{again}; "
+        f"or let it be: penstock snapshot FILE {shell_word(snapshot.table)} --cancel"
     )
 
 

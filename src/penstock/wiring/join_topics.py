@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.described import compacted_topics, forgetful_topics
+from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def require_kept(log: TopicReader, job: JoinJob) -> None:
         table = next(stream.table for stream in job.streams if stream.topic == topic)
         hint = (
             f"set cleanup.policy=delete, retention.ms=-1 and retention.bytes=-1 on {topic}; "
-            f"then have its rows read again: penstock snapshot FILE {table} --full-refresh"
+            f"then have its rows read again: penstock snapshot FILE {shell_word(table)} --full-refresh"
         )
         raise UsageError(message, hint)
 

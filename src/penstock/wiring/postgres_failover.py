@@ -20,6 +20,7 @@ from penstock.adapters.postgres.source.slot import (
     require_slot,
 )
 from penstock.adapters.postgres.source.timeline import read_timeline, require_same_log
+from penstock.core.commands import shell_word
 from penstock.core.errors import NEW_SLOT, LogError, UnfitServerError
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.publication import StoppedTable
@@ -217,7 +218,7 @@ def _stop_all(capture: OpenCapture, before: WalPosition) -> None:
     """
     for table in (each.table for each in capture.parts.table_catalog.announced()):
         error = f"table {table} stopped at {before}: its changes from there to the new slot are in no log"
-        hint = f"its rows are read again when the pipeline runs; else type: penstock snapshot FILE {table}"
+        hint = f"its rows are read again when the pipeline runs; else type: penstock snapshot FILE {shell_word(table)}"
         capture.stopped[str(table)] = StoppedTable(str(before), error, hint)
     capture.snapshots, capture.rereads = {}, {}
     capture.advance(replace(before, tables_from=_NO_TABLE))

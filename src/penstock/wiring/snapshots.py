@@ -86,7 +86,8 @@ def ask_for_snapshots(
         for each in asked:
             if (each.source, each.table) in busy:
                 message = f"a snapshot of {each.table} is under way already"
-                way = f"penstock snapshot FILE {in_command(spec, each.source, each.table)} --cancel"
+                typed = in_command(spec, each.source, each.table)
+                way = f"penstock snapshot FILE {typed} --cancel"
                 raise UsageError(message, f"wait for it, or end it: {way}")
         for each in asked:
             snapshots.add(each, in_place_of=replaced)
@@ -172,8 +173,8 @@ def _refuse_dropped(spec: PipelineSpec, asked: Sequence[Snapshot]) -> None:
     for each in asked:
         if link := dropped.get((each.source, each.table)):
             message = f"{each.table} was dropped at {link}, and comes back there only from its beginning"
-            named = in_command(spec, each.source, each.table)
-            raise UsageError(message, f"type: penstock snapshot FILE {named} --full-refresh")
+            typed = in_command(spec, each.source, each.table)
+            raise UsageError(message, f"type: penstock snapshot FILE {typed} --full-refresh")
 
 
 def _never_ran(spec: PipelineSpec) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 from penstock.core.tables import TableId
 
@@ -59,7 +60,8 @@ def source_at(spec: PipelineSpec, link_name: str) -> str:
 
 def in_command(spec: PipelineSpec, source_name: str, table: str) -> str:
     """How a command names `table` of a source: with the source's name where it has to."""
-    return f"{table} --source {source_name}" if len(carriers(spec, table)) > 1 else table
+    typed = shell_word(table)
+    return f"{typed} --source {shell_word(source_name)}" if len(carriers(spec, table)) > 1 else typed
 
 
 def sources_to_name(spec: PipelineSpec, tables: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], str]:

@@ -30,6 +30,7 @@ from penstock.adapters.mysql.replica_lag import ReplicaWatch
 from penstock.adapters.mysql.table_lock import LockedTable
 from penstock.adapters.mysql.tracker_dump import PartDump
 from penstock.adapters.mysql.write_locks import WAITING, is_denied
+from penstock.core.commands import shell_word
 from penstock.core.errors import UnavailableError, UnfitServerError, UsageError
 from penstock.core.keys import read_key
 from penstock.core.mysql.statements.touched import Touched
@@ -372,7 +373,7 @@ def _require_readable(table: TableId, engine: str, options: SnapshotOptions) -> 
         return
     message = f"the engine {engine} of {table} cannot be read as it was at a position of the log"
     anew = f"{' --full-refresh' * options.full_refresh}{f' --link {options.link}' if options.link else ''}"
-    way = f"penstock snapshot FILE {table} --blackhole{anew}{'' if options.link else ' (or --full-lock)'}"
+    way = f"penstock snapshot FILE {shell_word(table)} --blackhole{anew}{'' if options.link else ' (or --full-lock)'}"
     raise UsageError(
         message, f"type: {way}, which locks it; or in the source: ALTER TABLE {quote_table(table)} ENGINE={_ENGINE}"
     )

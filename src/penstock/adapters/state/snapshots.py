@@ -12,6 +12,7 @@ from sqlalchemy import insert, select, update
 from penstock.adapters.state.database import transaction
 from penstock.adapters.state.migrate import open_current
 from penstock.adapters.state.tables import SNAPSHOTS
+from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.ports.snapshots import Snapshot
@@ -45,7 +46,7 @@ class SqlSnapshots:
             others = [other for other in found if other.table == snapshot.table]
             if any(other.id not in in_place_of for other in others):
                 message = f"a snapshot of {snapshot.table} is under way already"
-                hint = f"wait for it, or end it: penstock snapshot FILE {snapshot.table} --cancel"
+                hint = f"wait for it, or end it: penstock snapshot FILE {shell_word(snapshot.table)} --cancel"
                 raise UsageError(message, hint)
             for other in others:
                 connection.execute(update(SNAPSHOTS).where(*self._mine(other.id)).values(wanted=Wanted.CANCEL))

@@ -12,6 +12,7 @@ from penstock.adapters.state.database import transaction
 from penstock.adapters.state.migrate import open_current
 from penstock.adapters.state.tables import SKIPPED_CHANGES, TABLE_REQUESTS
 from penstock.adapters.state.upserts import upsert
+from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 from penstock.ports.table_actions import Action, SkippedChange, Stage, TableRequest
 
@@ -150,7 +151,9 @@ class SqlTableActions:
         before = connection.execute(select(table.c.stage).where(*there)).scalar()
         if before == Stage.DONE:
             message = f"{request.table} is dropped at {request.link}"
-            raise UsageError(message, f"to bring it back: penstock snapshot FILE {request.table} --full-refresh")
+            raise UsageError(
+                message, f"to bring it back: penstock snapshot FILE {shell_word(request.table)} --full-refresh"
+            )
         try:
             if before is None:
                 connection.execute(insert(table).values({**key, **row}))
@@ -175,7 +178,7 @@ class SqlTableActions:
 
 def _is_busy(request: TableRequest) -> UsageError:
     message = f"something else is being done to {request.table} at {request.link}"
-    return UsageError(message, f"wait until it has ended; see it: penstock table FILE {request.table}")
+    return UsageError(message, f"wait until it has ended; see it: penstock table FILE {shell_word(request.table)}")
 
 
 def _now_ms() -> int:

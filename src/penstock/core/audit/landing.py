@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.commands import shell_word
 from penstock.core.warehouse.columns import column_type
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
@@ -89,7 +90,7 @@ def describe_foreign(landing: str, table: TableId, found: Sequence[Sequence[obje
         for topic, partition, offset, at in found[:FOREIGN_MAX]
     ]
     more = ", and more" if len(found) > FOREIGN_MAX else ""
-    hint = f"delete them there, then type: penstock snapshot FILE {table} --full-refresh"
+    hint = f"delete them there, then type: penstock snapshot FILE {shell_word(table)} --full-refresh"
     return f"somebody wrote to {landing}: {'; '.join(named)}{more}; {hint}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.commands import shell_word
 from penstock.core.errors import FULL_REFRESH, READ_AGAIN
 from penstock.core.postgres.evolution import CAME_BACK, came_back
 from penstock.core.postgres.partitions import have_changed, told_apart, were_rewritten
@@ -80,7 +81,7 @@ def _gone(root: TableId | None) -> str:
         )
     return (
         f"it is a partition of {root} in the source now, which gets its new rows, and not those of before. Type: "
-        f"penstock snapshot FILE {root} --full-refresh; then drop this one in targets"
+        f"penstock snapshot FILE {shell_word(root)} --full-refresh; then drop this one in targets"
     )
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from penstock.core.commands import shell_word
 from penstock.core.errors import TableStoppedError
 from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
@@ -113,7 +114,7 @@ def foreign_messages(zone: LandingZone, table: TableId, pipeline: str, source: s
 def foreign_rows(table: TableId, rows: int) -> Trouble:
     """Say that somebody else wrote messages."""
     text = f"{rows} messages in its landing table are not Penstock's, and the public table may have what they say"
-    hint = f"delete them from the landing table, then type: penstock snapshot FILE {table} --full-refresh"
+    hint = f"delete them from the landing table, then type: penstock snapshot FILE {shell_word(table)} --full-refresh"
     return Trouble("error", str(table), text, hint)
 
 
@@ -164,7 +165,7 @@ def _other_types(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> It
         # One without a type stops its table, and is told with that.
         if type_ and column is not None and not column.is_made_by(type_):
             text = f"its column {name} is {column}, and the sink's `tables` make it {type_}"
-            hint = f"type: penstock snapshot FILE {schema.table} --full-refresh, which makes the table anew"
+            hint = f"type: penstock snapshot FILE {shell_word(schema.table)} --full-refresh, which makes the table anew"
             yield Trouble("warning", str(schema.table), text, hint)
 
 
@@ -295,7 +296,7 @@ def _plain(definition: str) -> str:
 
 
 def _rebuild(table: str) -> str:
-    return f"type: penstock snowflake rebuild FILE {table}"
+    return f"type: penstock snowflake rebuild FILE {shell_word(table)}"
 
 
 _APPLY = "type: penstock snowflake apply FILE"

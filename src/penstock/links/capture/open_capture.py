@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.changes import Messages
+from penstock.core.commands import shell_word
 from penstock.core.errors import START_ANEW, FencedError, LogError, PositionError
 from penstock.core.positions import in_timeline
 from penstock.core.publication import CaptureRecord, StoppedTable, join_rereads, nothing_left
@@ -192,7 +193,9 @@ class OpenCapture:
         for move in schema_change.moves:
             if move.origin in unread | self.rereads.keys() and move.table == str(schema_change.table):
                 error = f"{move.origin} became {move.table} at {position}, before all of its rows were read again"
-                self.stopped[move.table] = StoppedTable(position, error, f"penstock snapshot FILE {move.table}")
+                self.stopped[move.table] = StoppedTable(
+                    position, error, f"penstock snapshot FILE {shell_word(move.table)}"
+                )
 
     def _with_part(self, schema_change: SchemaChange) -> SchemaChange:
         """Tell the link at which the table has got the rows of one whose snapshot is not whole there."""
@@ -302,7 +305,7 @@ def _with_left_out(
 def _left_out(told: SchemaChange, place: str) -> StoppedTable:
     error = f"table {told.table} was left out of `tables` at {place}: its changes from there on were not carried"
     lock = " --full-lock" if told.key_schema_id is None else ""
-    hint = f'type: penstock snapshot FILE {told.table}{lock}; or leave it out again with "!{told.table}"'
+    hint = f'type: penstock snapshot FILE {shell_word(told.table)}{lock}; or leave it out again with "!{told.table}"'
     return StoppedTable(place, error, hint)
 
 

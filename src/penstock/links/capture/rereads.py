@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 from penstock.core.publication import StoppedTable
 from penstock.core.snapshots import SnapshotProgress, Status, Wanted
@@ -75,5 +76,5 @@ def _stop_unread(capture: OpenCapture, progress: SnapshotProgress, reason: str) 
     if schema is not None and (progress.fills or progress.mends):
         lacks = "lacks rows" if progress.fills else "has rows that foreign keys changed since, unread"
         message = f"table {progress.table} {lacks}: {reason}"
-        hint = f"penstock snapshot FILE {progress.table}{'' if schema.key else ' --full-lock'}"
+        hint = f"penstock snapshot FILE {shell_word(progress.table)}{'' if schema.key else ' --full-lock'}"
         capture.stopped.setdefault(progress.table, StoppedTable(str(capture.position), message, hint))

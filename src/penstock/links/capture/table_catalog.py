@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.avro.envelope_encode import EncodableTable
 from penstock.core.avro.schemas import table_schema
+from penstock.core.commands import shell_word
 from penstock.core.errors import READ_AGAIN, START_ANEW, PositionError, TableStoppedError
 from penstock.core.files import META_PREFIX
 from penstock.core.kafka.largest import LARGEST_BYTES
@@ -185,8 +186,8 @@ class TableCatalog:
                 "its first row in the log",
                 "the log has rows of it, but neither its CREATE TABLE nor a snapshot of its older rows was seen",
                 "it was added to `tables` after the first start, or the user had no SELECT on it then, without which a "
-                f"table does not show: GRANT SELECT ON {table} if that lacks; type: penstock snapshot FILE {table}; "
-                f"or, where it has no primary key, {START_ANEW}",
+                f"table does not show: GRANT SELECT ON {table} if that lacks; "
+                f"type: penstock snapshot FILE {shell_word(table)}; or, where it has no primary key, {START_ANEW}",
             )
         schema = self.tracker.table_schema(table)
         difference = self._difference(schema_change, schema)

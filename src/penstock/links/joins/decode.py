@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.core.avro.schemas import table_schema
 from penstock.core.changes import Op
+from penstock.core.commands import shell_word
 from penstock.core.errors import CorruptLogError, PenstockError
 from penstock.core.joins.completing import Orphan, partial_events
 from penstock.core.joins.events import Changed, row_events, tombstone_events, truncate_event
@@ -204,7 +205,7 @@ def to_join(job: JoinJob, completed: Iterable[pa.RecordBatch | Orphan]) -> Itera
         stream, columns = job.streams[each.input], ", ".join(each.columns)
         reason = (
             f"it lacks {columns}, which it left as it was, and no message before it has that row whole: a snapshot "
-            f"that is under way brings it; else have it read again: penstock snapshot FILE {stream.table}"
+            f"that is under way brings it; else have it read again: penstock snapshot FILE {shell_word(stream.table)}"
         )
         yield Unreadable(stream.topic, each.part, each.position, each.message, reason, lacks=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.commands import shell_word
 from penstock.core.errors import FULL_REFRESH, TableStoppedError, UsageError
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
@@ -34,8 +35,8 @@ def not_renamed(moves: Sequence[Move]) -> TableStoppedError:
     """What stops tables of which one gets the rows of another."""
     reason = f"it got the rows of {moves[0].origin}, and a landing zone does not rename tables"
     names = sorted({name for move in moves for name in (move.origin, move.table)})
-    drops = " and ".join(f"penstock table FILE {name} drop" for name in names)
-    filled = " and ".join(f"penstock snapshot FILE {move.table} --full-refresh" for move in moves)
+    drops = " and ".join(f"penstock table FILE {shell_word(name)} drop" for name in names)
+    filled = " and ".join(f"penstock snapshot FILE {shell_word(move.table)} --full-refresh" for move in moves)
     hint = f"type: {drops}; then {filled}"
     return TableStoppedError(moves[0].table, "", "the target's table", reason, hint)
 

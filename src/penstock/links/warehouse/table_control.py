@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 
 import structlog
 
+from penstock.core.commands import shell_word
 from penstock.core.errors import UnavailableError
 from penstock.core.tables import TableId
 from penstock.links.warehouse.set_aside import DROPPED, UNFILLED, Waited
@@ -163,7 +164,7 @@ class TableControl:
     def _why_forgotten(self, table: TableId, loader: ControlledLoader) -> str:
         """Why nothing but a snapshot brings the table back, "" if it is loaded."""
         if table in loader.forgotten(DROPPED):
-            way = f"penstock snapshot FILE {table} --full-refresh --link {self._link}"
+            way = f"penstock snapshot FILE {shell_word(table)} --full-refresh --link {self._link}"
             return f"it is dropped here; to bring it back: {way}"
         return "it waits for its snapshot: see penstock status FILE" if table in loader.forgotten(UNFILLED) else ""
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
+from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 from penstock.schematizer.security.access import Grant, Role, User
 from penstock.schematizer.security.credentials import is_password_hash
@@ -97,7 +98,7 @@ def read_users(file: Path) -> Users:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         message = f"the users file {file} cannot be read: {reason}"
-        hint = f"type: penstock schematizer user add NAME --users {file} --role admin"
+        hint = f"type: penstock schematizer user add NAME --users {shell_word(file)} --role admin"
         raise UsageError(message, hint) from error
     try:
         return Users.model_validate(yaml.safe_load(text) or {})

@@ -7,6 +7,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from penstock.core.commands import shell_word
 from penstock.core.errors import UsageError
 from penstock.schematizer.security.credentials import hash_password, hash_token, new_token
 from penstock.schematizer.security.users import UserEntry, Users, read_users, render_users
@@ -62,7 +63,7 @@ def remove_user(file: Path, name: str, token_name: str = "") -> None:
             return _with(users, {each: kept for each, kept in users.users.items() if each != name})
         if token_name not in entry.tokens:
             message = f"{name!r} has no token {token_name!r}"
-            raise UsageError(message, f"type: penstock schematizer user list --users {file}")
+            raise UsageError(message, f"type: penstock schematizer user list --users {shell_word(file)}")
         tokens = {each: kept for each, kept in entry.tokens.items() if each != token_name}
         return _with(users, {**users.users, name: entry.model_copy(update={"tokens": tokens})})
 
@@ -72,7 +73,7 @@ def remove_user(file: Path, name: str, token_name: str = "") -> None:
 def _known(users: Users, name: str, file: Path) -> UserEntry:
     if name not in users.users:
         message = f"there is no user {name!r} in {file}"
-        raise UsageError(message, f"type: penstock schematizer user list --users {file}")
+        raise UsageError(message, f"type: penstock schematizer user list --users {shell_word(file)}")
     return users.users[name]
 
 

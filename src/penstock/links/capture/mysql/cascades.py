@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from penstock.core.changes import Op
+from penstock.core.commands import shell_word
 from penstock.core.errors import TableStoppedError
 from penstock.core.mysql.rows.decode import batch_key, decode_rows
 from penstock.core.mysql.statements.foreign_keys import KeysAbove, reached_by, with_children
@@ -132,7 +133,7 @@ class CascadeWatch:
                     f"{table} stopped at {position}: the source changes its rows with those of {parent} (foreign key), "
                     "and does not show with which others it changes these"
                 )
-                hint = f"{grant}, start the pipeline again, and type once: penstock snapshot FILE {table}"
+                hint = f"{grant}, start the pipeline again, and type once: penstock snapshot FILE {shell_word(table)}"
                 gone = f"If there is no table {parent}: drop the foreign key"
                 yield table, StoppedTable(position, error, f"{hint}. {gone}; {_LEAVE_OUT_HINT}")
 
