@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from sqlalchemy import case
+from sqlalchemy import case, literal_column
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 if TYPE_CHECKING:
@@ -66,5 +66,7 @@ def _changes(
     keys = {column.name for column in table.primary_key}
     changes = {column.name: new[column.name] for column in table.columns if column.name not in {*keys, *keeping}}
     changes |= {name: table.c[name] + new[name] for name in adding}
-    changes |= {name: case((new[name] != 0, new[name]), else_=table.c[name]) for name in latest}
+    # PyMySQL takes no parameters behind the values of several rows.
+    zero = literal_column("0")
+    changes |= {name: case((new[name] != zero, new[name]), else_=table.c[name]) for name in latest}
     return changes
