@@ -67,6 +67,6 @@ def _changes(
     changes = {column.name: new[column.name] for column in table.columns if column.name not in {*keys, *keeping}}
     changes |= {name: table.c[name] + new[name] for name in adding}
     # PyMySQL takes no parameters behind the values of several rows.
-    zero = literal_column("0")
+    zero: ColumnElement[object] = literal_column("0")
     changes |= {name: case((new[name] != zero, new[name]), else_=table.c[name]) for name in latest}
     return changes
