@@ -67,7 +67,7 @@ def ask_for_snapshots(
     if not spec.kafka.transactions:
         message = "a snapshot commits its rows and its progress in one Kafka transaction, and `transactions` is false"
         raise UsageError(message, "use brokers that can do transactions")
-    if _never_ran(spec):
+    if not has_state(spec):
         message = "this pipeline has not run yet, and its first start decides by `start` which rows it reads"
         raise UsageError(message, "start it: penstock run FILE")
     sources = [source_of(spec, table, source_name, options.link) for table in tables]
@@ -106,7 +106,7 @@ def want_snapshots(
 
     All or none. Raises UsageError where there is nothing, and for a table of several sources if `source_name` is "".
     """
-    if _never_ran(spec):
+    if not has_state(spec):
         message = "this pipeline has not run yet, and has no snapshots"
         raise UsageError(message, "start it: penstock run FILE")
     with closing(open_snapshot_list(spec)) as snapshots:
@@ -141,7 +141,7 @@ def read_snapshots(spec: PipelineSpec, tables: Sequence[str] = (), source_name: 
 
     With `source_name` only those of this source.
     """
-    if _never_ran(spec):
+    if not has_state(spec):
         return []
     with closing(open_snapshot_list(spec)) as snapshots:
         newest = [each for each in newest_snapshots(snapshots) if source_name in {"", each.source}]
@@ -175,8 +175,3 @@ def _refuse_dropped(spec: PipelineSpec, asked: Sequence[Snapshot]) -> None:
             message = f"{each.table} was dropped at {link}, and comes back there only from its beginning"
             typed = in_command(spec, each.source, each.table)
             raise UsageError(message, f"type: penstock snapshot FILE {typed} --full-refresh")
-
-
-def _never_ran(spec: PipelineSpec) -> bool:
-    """Whether the pipeline's private state database is not there: it is made at the first start."""
-    return not has_state(spec)

@@ -50,19 +50,8 @@ def announce_anew(
         registered = table_catalog.register(found.schema, str(position))
     except TableStoppedError as error:
         raise UsageError(error.message, error.hint) from error
-    return SchemaChange(
-        source=table_catalog.source,
-        table=table,
-        topic=registered.topic,
-        follows=registered.follows,
-        key_schema_id=registered.key_schema_id,
-        value_schema_id=registered.value_schema_id,
-        partitions=0,
-        format=table_catalog.format,
-        order=_order(capture, position),
-        kind=SchemaChangeKind.CREATE,
-        file=position.refresh_place.file,
-    )
+    begun = table_catalog.event_of(found.schema, registered, _order(capture, position))
+    return replace(begun, kind=SchemaChangeKind.CREATE, file=position.refresh_place.file)
 
 
 def _announce_for(link: str, capture: OpenCapture, found: Definition, position: Position) -> SchemaChange:
