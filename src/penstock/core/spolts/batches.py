@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.spolts.row_images import row_images
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -67,16 +69,20 @@ def batch_of_records(
         if not isinstance(message.value, dict | None):
             text = f"its value is a {type(message.value).__name__}, and only records have columns"
             raise ValueError(text)  # noqa: TRY004 - one error for all values that are not as wanted
-    rows = [dict(m.row or {}) if m.operation else (m.value or {}) for m in messages]
+    changes = [row_images(message.value) for message in messages]
+    rows = [
+        dict(each.row or {}) if each else (message.value or {}) for message, each in zip(messages, changes, strict=True)
+    ]
+    befores = [each.before if each else None for each in changes]
     if schema is None:
-        values = _inferred([*rows, *(dict(m.before or {}) for m in messages)]).slice(0, len(rows))
+        values = _inferred([*rows, *(dict(each or {}) for each in befores)]).slice(0, len(rows))
     else:
         values = pa.RecordBatch.from_pylist(rows, schema=schema)
-    ops = pa.array([m.operation for m in messages], pa.string())
-    before = pa.array([m.before for m in messages], pa.struct(list(values.schema)))
+    ops = pa.array([each.op if each else None for each in changes], pa.string())
+    before = pa.array(befores, pa.struct(list(values.schema)))
     lacks: list[ArrowArray] = [
-        pa.array([list(m.lacks) for m in messages], _NAMES),
-        pa.array([list(m.before_lacks) for m in messages], _NAMES),
+        pa.array([list(each.lacks) if each else [] for each in changes], _NAMES),
+        pa.array([list(each.before_lacks) if each else [] for each in changes], _NAMES),
     ]
     return _batch(raws, values, ops, before, lacks)
 

@@ -74,7 +74,7 @@ class Message:
     def row(self) -> Record | None:
         """The row of a change: as it is now, or, for a delete, as it last was."""
         images = row_images(self.value)
-        return None if images is None else images.before if images.after is None else images.after
+        return None if images is None else images.row
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class Message:
         An update left them as they were; in a row that was created they have their defaults.
         """
         images = row_images(self.value)
-        return () if images is None else images.before_lacks if images.after is None else images.after_lacks
+        return () if images is None else images.lacks
 
     @property
     def before_lacks(self) -> tuple[str, ...]:

@@ -28,6 +28,16 @@ class RowImages:
     before_lacks: tuple[str, ...] = ()
     after_lacks: tuple[str, ...] = ()
 
+    @property
+    def row(self) -> Record | None:
+        """The row as it is now, or, for a delete, as it last was."""
+        return self.before if self.after is None else self.after
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What `row` lacks."""
+        return self.before_lacks if self.after is None else self.after_lacks
+
 
 def row_images(value: object) -> RowImages | None:
     """The rows of a change; None for a value that is no change."""
