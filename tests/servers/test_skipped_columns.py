@@ -6,7 +6,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.servers.kinds import on_targets
+import pytest
+from tests.servers.kinds import first, on_targets
 from tests.servers.sink_case import TABLE
 from tests.servers.test_sink_columns import ANN, PEOPLE, RULES, Row, batch, renamed, rules
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
     from penstock.links.warehouse.sink import SqlSink
 
-pytestmark = on_targets("duckdb")
+on_targets_with_unique_indexes = pytest.mark.parametrize("place", first(1, "duckdb", "postgres"), indirect=True)
 
 NAMES = (("email", "contact"), ("phone", "mobile"), ("code", "secret"))
 CITY = Column("city", TextType(30, "utf8mb4"), nullable=True)
@@ -46,6 +47,7 @@ def skip(place: Place, sink: SqlSink, refused: Batch, schema: TableSchema) -> Ro
     return {name: value for name, value in row.items() if not name.startswith("__")}
 
 
+@on_targets_with_unique_indexes
 def test_values_of_columns_with_another_name_are_hidden_in_a_change_that_is_skipped(place: Place) -> None:
     after = SHOWN.with_columns_renamed(NAMES)
     sink = place.open(rules=RULES)
@@ -59,6 +61,7 @@ def test_values_of_columns_with_another_name_are_hidden_in_a_change_that_is_skip
     assert kept == {"id": 3, "contact": HIDDEN, "mobile": HIDDEN, "secret": HIDDEN, "city": "Ulm"}
 
 
+@on_targets_with_unique_indexes
 def test_values_of_a_table_with_another_name_are_hidden_in_a_change_that_is_skipped(place: Place) -> None:
     clients = replace(SHOWN, table=TableId("shop", "clients"))
     sink = place.open(rules=RULES)
@@ -71,6 +74,7 @@ def test_values_of_a_table_with_another_name_are_hidden_in_a_change_that_is_skip
     assert kept == {"id": 3, "email": HIDDEN, "phone": HIDDEN, "code": HIDDEN, "city": "Ulm"}
 
 
+@on_targets("duckdb")
 def test_what_is_done_to_columns_of_a_link_with_a_schema_is_told_by_the_names_of_the_source(place: Place) -> None:
     sink = MovedTables(place.open(rules=rules(crm__orders__email=Drop())), MovedNames("shop", "crm"))
 

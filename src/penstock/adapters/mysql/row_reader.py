@@ -139,7 +139,8 @@ class MysqlRowReader:
         """See ports/snapshots.RowReader: all that is in the log before the lock is committed, at `low` or later."""
         del low
         self.release()
-        locked = LockedTable(self._connect(), table)
+        with self._missing_table_told(table):
+            locked = LockedTable(self._connect(), table)
         try:
             with contextlib.closing(self._connect()) as other:
                 found = self._definition(other, table)
@@ -220,17 +221,27 @@ class MysqlRowReader:
         if self._connection is None or not self._connection.open:
             self._connection = self._connect()
         connection = self._connection
+        with self._missing_table_told(table):
+            try:
+                self._delays_writers = begin_reading(connection, low, table)
+                yield connection
+                ask(connection, "ROLLBACK")
+            except BaseException as error:
+                self._close_reading()
+                if isinstance(error, pymysql.err.MySQLError):
+                    raise explain(error, self._server) from error
+                raise
+
+    @contextlib.contextmanager
+    def _missing_table_told(self, table: TableId) -> Iterator[None]:
+        """Raise UsageError where the server has no `table`, instead of what it says to a statement that names it."""
         try:
-            self._delays_writers = begin_reading(connection, low, table)
-            yield connection
-            ask(connection, "ROLLBACK")
-        except BaseException as error:
-            self._close_reading()
-            if isinstance(error, pymysql.err.MySQLError):
-                raise explain(error, self._server) from error
+            yield
+        except UnfitServerError as error:
+            # A copy of ours may be the one that is missing.
             if error_code(error) in _GONE:
-                message = f"{self._server} has no table {table}, or does not show it to the source's user"
-                raise UsageError(message, "check its name, and the grants of the source's user") from error
+                with contextlib.closing(self._connect()) as other:
+                    self._look_at(other, table)
             raise
 
     def _connect(self) -> pymysql.Connection:
@@ -269,7 +280,7 @@ class MysqlRowReader:
     def _copy(self, order: ChunkOrder) -> Chunk:
         """Have the source copy rows; whatever goes wrong, the next try begins with another connection."""
         try:
-            with _refusals_explained(order.options):
+            with self._missing_table_told(order.schema.table), _refusals_explained(order.options):
                 return self._open_copier().copy(order)
         except BaseException:
             self._close_copier()
