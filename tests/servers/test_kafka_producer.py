@@ -50,6 +50,7 @@ class Story:
     cluster: KafkaCluster
     pipeline: str = field(default_factory=lambda: uuid4().hex)
     failures: list[str] = field(default_factory=list)
+    timers: list[threading.Timer] = field(default_factory=list)
 
     @property
     def topics(self) -> Sequence[str]:
@@ -75,13 +76,21 @@ class Story:
         assert publisher is not None
         publisher.close()
 
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
+        """Do `act` in the middle of what goes on in `seconds`, and not while `found` reads."""
+        timer = threading.Timer(seconds, act)
+        timer.start()
+        self.timers.append(timer)
+
     def _messages(self, begin: int, end: int) -> Iterator[Messages]:
         values = pa.array([b"%d" % number for number in range(begin, end)], pa.binary())
         for topic in self.topics:
             yield Messages(topic, values, values, np.arange(len(values)))
 
     def found(self) -> list[list[int]]:
-        """The committed numbers of each topic, in its order."""
+        """The committed numbers of each topic, in its order, behind all trouble."""
+        for timer in self.timers:
+            timer.join()
         places = [(topic, 0) for topic in self.topics]
         with closing(TopicReader(self.cluster)) as reader:
             ends = settled_ends(AdminClient(self.cluster.client_settings()), places)
@@ -103,7 +112,7 @@ def test_connections_that_break_anywhere_lose_and_repeat_nothing(
         if number > 20 and chance.random() < 0.5:
             delay = chance.random() * 0.02
             act = partial(proxy.cut_answers, 1) if kind == "cut_answers" else getattr(proxy, kind)
-            threading.Timer(delay, act).start()
+            story.later(delay, act)
 
     story.run(2_000, lambda _: chance.choice([1, 7, 100]), trouble)
 
@@ -119,7 +128,7 @@ def test_a_bulk_whose_connections_break_is_sent_again_from_what_has_no_answer(
 
     def trouble(_: int) -> None:
         for delay in (0.02, 0.05, 0.1):
-            threading.Timer(delay, proxy.cut_answers, [1]).start()
+            story.later(delay, partial(proxy.cut_answers, 1))
 
     story.run(300_000, lambda _: 100_000, trouble)
 
