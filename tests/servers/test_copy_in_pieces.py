@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from tests.servers.binlogs import purge_to
 from tests.servers.capture_processes import Change, changes, spawn
 
-from penstock.adapters.kafka.reader import committed_ends, undecided_places, written_ends
+from penstock.adapters.kafka.ends import committed_ends, undecided_places, written_ends
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.initial_snapshot import MysqlInitialSnapshot, open_initial_snapshot

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics, open_admin
-from penstock.adapters.kafka.reader import TopicReader, committed_ends, undecided_places, written_ends
+from penstock.adapters.kafka.ends import committed_ends, undecided_places, written_ends
+from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.wire import Wire
 from penstock.core.kafka import requests
 from penstock.core.kafka.records import encode_listed, render_batch

@@ -22,9 +22,10 @@ from confluent_kafka.admin import AdminClient
 from tests.servers.kinds import first
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
+from penstock.adapters.kafka.ends import settled_ends, written_ends
 from penstock.adapters.kafka.producer import TransactionalProducer
 from penstock.adapters.kafka.publisher import TransactionalPublisher
-from penstock.adapters.kafka.reader import TopicReader, settled_ends, written_ends
+from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.topics import position_topic
 from penstock.core.changes import Messages
 from penstock.core.errors import FencedError, UnavailableError

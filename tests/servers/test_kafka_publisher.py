@@ -25,9 +25,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from penstock.adapters.kafka.cluster import LARGEST_MESSAGE, KafkaCluster, create_topics
+from penstock.adapters.kafka.ends import written_ends
 from penstock.adapters.kafka.preflight import read_durability
 from penstock.adapters.kafka.publisher import TransactionalPublisher, read_position
-from penstock.adapters.kafka.reader import TopicReader, written_ends
+from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.topics import position_topic
 from penstock.core.changes import Messages
 from penstock.core.errors import FencedError, PenstockError

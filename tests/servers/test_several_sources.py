@@ -15,7 +15,7 @@ from tests.servers.conftest import tracker_home
 from tests.servers.fresh_databases import state_database
 from tests.servers.sessions import log_in
 
-from penstock.adapters.kafka import reader
+from penstock.adapters.kafka import ends
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.tracker import MysqlTracker
@@ -248,7 +248,7 @@ def test_what_a_source_tells_behind_an_open_announcement_of_another_comes_before
     shops.west.write("INSERT INTO orders VALUES (1, 'west tea')")
     carry(load(shops.file))
     other = shops.write_behind_an_open_announcement(*statements, "INSERT INTO orders VALUES (2, 'west cup')")
-    monkeypatch.setattr(reader, "REQUEST_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(ends, "UNDECIDED_SECONDS", 1.0)
     with pytest.raises(UnavailableError, match=r"has not finished the transactions in penstock.*schemas"):
         carry(load(shops.file), OBJECTS_LINK)
 
@@ -268,7 +268,7 @@ def test_a_capture_that_is_opened_behind_an_open_announcement_of_another_waits_f
     alter = "ALTER TABLE orders ADD COLUMN price INT"
     other = shops.write_behind_an_open_announcement(alter, "INSERT INTO orders VALUES (1, 'west tea', 7)")
     shops.west.write("INSERT INTO orders VALUES (2, 'west cup', 8)")
-    monkeypatch.setattr(reader, "REQUEST_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(ends, "UNDECIDED_SECONDS", 1.0)
     with pytest.raises(UnavailableError, match=r"has not finished the transactions in penstock.*schemas"):
         carry(load(shops.file), west)
 

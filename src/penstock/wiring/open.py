@@ -17,9 +17,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
+from penstock.adapters.kafka.cluster import TRANSACTION_SECONDS, KafkaCluster, create_topics
+from penstock.adapters.kafka.ends import settled_ends
 from penstock.adapters.kafka.publisher import TransactionalPublisher, read_position
-from penstock.adapters.kafka.reader import TopicReader, settled_ends
+from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.topics import (
     LEDGER_SETTINGS,
     batches_topic,
@@ -102,7 +103,7 @@ def open_publisher(
     spec: PipelineSpec,
     link: str,
     epoch: int,
-    transaction_timeout_seconds: float = 60.0,
+    transaction_timeout_seconds: float = TRANSACTION_SECONDS,
     log: TopicReader | None = None,
 ) -> CapturePublisher:
     """Become the one publisher of `link`, fencing whoever was it before.

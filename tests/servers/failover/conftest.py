@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.servers.failover.pair import start_pair
 
-from penstock.adapters.kafka.reader import settled_ends
+from penstock.adapters.kafka.ends import settled_ends
 from penstock.adapters.kafka.topics import position_topic
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.heartbeat import HeartbeatWriter

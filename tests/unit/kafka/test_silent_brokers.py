@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
 from penstock.adapters.kafka.described import describe_topics
-from penstock.adapters.kafka.reader import written_ends
+from penstock.adapters.kafka.ends import written_ends
 from penstock.core.errors import UnavailableError
 
 if TYPE_CHECKING:

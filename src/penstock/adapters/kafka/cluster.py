@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from penstock.core.topic_policy import TopicRule
 
 REQUEST_TIMEOUT_SECONDS = 30.0
+TRANSACTION_SECONDS = 60.0
+"""How long brokers leave the transaction of a publication open that was killed, and that nobody takes over."""
+UNDECIDED_SECONDS = TRANSACTION_SECONDS + 30.0
+"""After how long it is no such transaction: brokers look for them every ten seconds."""
 
 # Not INVALID_PRODUCER_ID_MAPPING: brokers forget who has published nothing for a week (transactional.id.expiration.ms).
 # A new publisher asks whether there is a newer instance before it takes the link over.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from penstock.adapters.kafka.cluster import explain, open_admin
-from penstock.adapters.kafka.reader import committed_ends, undecided_places, written_ends
+from penstock.adapters.kafka.ends import committed_ends, undecided_places, written_ends
 from penstock.adapters.kafka.wire import Wire, read_brokers
 from penstock.core.errors import UnavailableError
 from penstock.core.kafka.undecided import (

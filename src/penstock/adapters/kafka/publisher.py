@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
-from penstock.adapters.kafka.cluster import KafkaCluster, create_topics, explain
+from penstock.adapters.kafka.cluster import TRANSACTION_SECONDS, KafkaCluster, create_topics, explain
 from penstock.adapters.kafka.described import describe_topics, explain_publishing
+from penstock.adapters.kafka.ends import ends_now
 from penstock.adapters.kafka.producer import TransactionalProducer
-from penstock.adapters.kafka.reader import TopicReader, ends_now
+from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.topic_fingerprints import TopicFingerprints
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, fingerprint_topic, position_topic
 from penstock.config.crash_points import CrashPoint
@@ -49,7 +50,7 @@ class TransactionalPublisher:
         cluster: KafkaCluster,
         pipeline: str,
         link: str,
-        transaction_timeout_seconds: float = 60.0,
+        transaction_timeout_seconds: float = TRANSACTION_SECONDS,
         check: MessageCheck | None = None,
         reader: TopicReader | None = None,
     ) -> None:

@@ -13,7 +13,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.adapters.kafka.described import read_states, require_readable, wait_for_states
-from penstock.adapters.kafka.reader import TopicReader, written_ends
+from penstock.adapters.kafka.ends import written_ends
+from penstock.adapters.kafka.reader import TopicReader
 from penstock.core.errors import UnavailableError
 from penstock.core.topic_fingerprints import TopicState, foreign_message, other_writer, require_grown, require_same
 

@@ -16,7 +16,7 @@ from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[a
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, explain
 from penstock.adapters.kafka.described import describe_topics, read_states, require_readable, wait_for_states
-from penstock.adapters.kafka.reader import settled_ends, written_ends
+from penstock.adapters.kafka.ends import settled_ends, written_ends
 from penstock.adapters.kafka.topics import fingerprint_topic, position_topic
 from penstock.core.errors import START_ANEW, PositionError
 from penstock.core.topic_fingerprints import (

@@ -28,8 +28,9 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, create_topics, explain
+from penstock.adapters.kafka.ends import ends_now, settled_ends
 from penstock.adapters.kafka.pieces import QUEUE_KIBIBYTES, QUEUE_MESSAGES, ROOM_BYTES, ROOM_MESSAGES, cut
-from penstock.adapters.kafka.reader import TopicReader, ends_now, settled_ends
+from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.tails import TopicTails
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, position_topic
 from penstock.config.crash_points import CrashPoint
