@@ -112,11 +112,10 @@ def test_a_chunk_waits_for_a_mysql_replica_that_lags_or_stands(tmp_path: Path, i
         follow(replica, master, "gtid")
         for limit in (named, known):
             wait_for(lambda limit=limit: said(master, limit) == "")  # type: ignore[misc]  # its default
-        run(
-            master,
-            "CREATE USER 'few'@'%' IDENTIFIED BY 'few'",
-            "GRANT SELECT, REPLICATION SLAVE ON *.* TO 'few'@'%'",
-        )
+        # A replica to which nothing has come yet calls itself no second behind.
+        wait_for(lambda: value(replica, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop'"))
+        run(master, "CREATE USER 'few'@'%' IDENTIFIED BY 'few'")
+        run(master, "GRANT SELECT, REPLICATION SLAVE ON *.* TO 'few'@'%'")
         few = replace(address(master), user="few", password="few")
         with closing(connect(address(master))) as connection:
             low = end_of_log(connection)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 _SETTLE_POLL_SECONDS = 0.005
 _UNFINISHED = (
-    "check that all brokers run, and that nobody else writes there; kafka-transactions.sh find-hanging names "
-    "transactions that brokers have forgotten, and abort ends them"
+    "start all links of the pipeline: one that was killed ends what it has left open when it starts; check that all "
+    "brokers run, and that nobody else writes there; kafka-transactions.sh find-hanging names transactions that "
+    "brokers have forgotten, and abort ends them"
 )
 _MOVING_POLL_SECONDS = 0.1
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
