@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from penstock.embedded.mysql import OracleMysql
     from penstock.wiring.failover import Way
 
+_TABLES = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop'"
+
 
 def follow(replica: OracleMysql, master: OracleMysql, way: Way) -> None:
     login = f"SOURCE_HOST = '{master.host}', SOURCE_PORT = {master.port}, SOURCE_USER = '{master.user}'"
@@ -43,8 +45,7 @@ def follow(replica: OracleMysql, master: OracleMysql, way: Way) -> None:
 
 
 def rows_there(server: OracleMysql) -> int:
-    there = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop'"
-    return int(str(value(server, "SELECT COUNT(*) FROM shop.journal"))) if value(server, there) == 2 else 0
+    return int(str(value(server, "SELECT COUNT(*) FROM shop.journal"))) if value(server, _TABLES) == 2 else 0
 
 
 def work(server: OracleMysql, worker: int, count: int) -> None:
@@ -113,7 +114,7 @@ def test_a_chunk_waits_for_a_mysql_replica_that_lags_or_stands(tmp_path: Path, i
         for limit in (named, known):
             wait_for(lambda limit=limit: said(master, limit) == "")  # type: ignore[misc]  # its default
         # A replica to which nothing has come yet calls itself no second behind.
-        wait_for(lambda: value(replica, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop'"))
+        wait_for(lambda: value(replica, _TABLES) == 1)
         run(master, "CREATE USER 'few'@'%' IDENTIFIED BY 'few'")
         run(master, "GRANT SELECT, REPLICATION SLAVE ON *.* TO 'few'@'%'")
         few = replace(address(master), user="few", password="few")

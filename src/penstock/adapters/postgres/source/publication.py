@@ -62,12 +62,27 @@ SELECT s.oid, d.objid, d.xmin::text::bigint + CASE WHEN d.objid = c.oid THEN 0 E
                   AND d.refclassid = 'pg_namespace'::regclass AND d.deptype = 'n'
   JOIN pg_publication_namespace s ON s.pnpubid = p.oid AND s.pnnspid = d.refobjid
 """
+# As pg_publication_tables has it, which from PostgreSQL 16 on waits for whoever holds one of the tables.
 _PUBLISHED: Final = """
-SELECT t.schemaname::text, t.tablename::text, coalesce({number}, 0), p.xmin::text::bigint, {more}
-  FROM pg_publication_tables t JOIN pg_publication p ON p.pubname = t.pubname
-  JOIN pg_namespace n ON n.nspname = t.schemaname JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
- WHERE t.pubname = %s
+WITH named AS (
+  SELECT prrelid::oid AS oid FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = %s
+  UNION
+  SELECT c.oid FROM pg_class c JOIN pg_publication p ON p.pubname = %s AND (p.puballtables OR {in_schema})
+   WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND c.oid >= 16384)
+SELECT n.nspname::text, c.relname::text, coalesce({number}, 0), p.xmin::text::bigint, {more}
+  FROM pg_publication p, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, LATERAL (
+    SELECT c.oid IN (TABLE named) AS by_itself, c.relispartition AND EXISTS (
+      SELECT FROM pg_partition_ancestors(c.oid) WHERE relid <> c.oid AND relid IN (TABLE named)) AS by_ancestor) is_in
+ WHERE p.pubname = %s AND CASE WHEN {as_root} THEN is_in.by_itself AND NOT is_in.by_ancestor
+                               ELSE c.relkind = 'r' AND (is_in.by_itself OR is_in.by_ancestor) END
 """
+_IN_SCHEMA: Final = "EXISTS (SELECT FROM pg_publication_namespace WHERE pnpubid = p.oid AND pnnspid = c.relnamespace)"
+_OWN_ROW: Final = f"FROM pg_publication_rel WHERE prpubid = p.oid AND prrelid = c.oid AND NOT {_IN_SCHEMA}"
+_COLUMNS_AND_FILTER: Final = f"""
+ARRAY(SELECT a.attname::text FROM pg_attribute a
+       WHERE a.attrelid = c.oid AND a.attnum = ANY((SELECT prattrs {_OWN_ROW})::smallint[]) ORDER BY a.attnum),
+(SELECT pg_get_expr(prqual, prrelid) {_OWN_ROW})
+"""  # noqa: S608 - our own words
 _LISTED_GENERATED: Final = """
 SELECT n.nspname || '.' || c.relname, a.attname::text
   FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
@@ -234,10 +249,16 @@ def describe_unidentified(publication: Publication, tables: list[TableId]) -> tu
 
 
 def read_published(connection: psycopg.Connection, name: str) -> Mapping[TableId, Published]:
-    """Return what is published now. Raises psycopg.Error."""
-    more = "t.attnames::text[], t.rowfilter" if connection.info.server_version >= _FILTERS_SINCE else "NULL, NULL"
-    query = _PUBLISHED.format(number=_number(connection), more=more)
-    rows = connection.execute(query.encode(), (name,)).fetchall()
+    """Return what is published now; who holds a table is waited for if it has a row filter. Raises psycopg.Error."""
+    version = connection.info.server_version
+    has_filters = version >= _FILTERS_SINCE
+    query = _PUBLISHED.format(
+        number=_number(connection),
+        in_schema=_IN_SCHEMA if has_filters else "false",
+        as_root="p.pubviaroot" if version >= _AS_ROOT_SINCE else "false",
+        more=_COLUMNS_AND_FILTER if has_filters else "NULL, NULL",
+    )
+    rows = connection.execute(query.encode(), (name, name, name)).fetchall()
     return {
         TableId(schema, table): Published(tuple(columns or ()), condition or "", number, altered_by)
         for schema, table, number, altered_by, columns, condition in rows
