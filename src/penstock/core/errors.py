@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 START_ANEW = (
     "start a new pipeline with an initial snapshot "
-    "(another `pipeline` name, source `name`, `home` and target, `start: snapshot`)"
+    "(another `pipeline` name, source `name`, `home` and target; MySQL and MariaDB: `start: snapshot`)"
 )
 """What to do where everything must be read anew."""
 

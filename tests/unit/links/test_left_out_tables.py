@@ -80,7 +80,9 @@ def test_one_that_was_altered_meanwhile_stops_no_other(publisher: MemoryPublishe
 def test_one_without_a_key_comes_back_under_a_lock(publisher: MemoryPublisher) -> None:
     opened = Capture(publisher).begin(2, USERS, ORDERS)
 
-    assert opened.stopped["shop.notes"].hint.startswith("type: penstock snapshot FILE shop.notes --full-lock;")
+    assert opened.stopped["shop.notes"].hint.startswith(
+        "type: penstock snapshot FILE shop.notes --full-lock (MySQL and MariaDB);"
+    )
 
 
 def test_a_table_that_had_stopped_keeps_its_reason(publisher: MemoryPublisher) -> None:

@@ -11,6 +11,7 @@ from penstock.adapters.snowflake.copies import Copies
 from penstock.adapters.snowflake.errors import explain
 from penstock.adapters.snowflake.turns import prepare_turns
 from penstock.core.errors import PenstockError, UsageError
+from penstock.core.extras import how_to_install
 from penstock.core.tables import TableId
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
@@ -41,7 +42,6 @@ SESSION: Final[Mapping[str, str | int | bool]] = {
 """What statements depend on, whatever the account or the user sets."""
 _LOGIN_SECONDS = 30
 _NETWORK_SECONDS = 120
-_INSTALL = 'install it beside Penstock: pip install "snowflake-connector-python>=4,<5"'
 
 
 class Cursor(Protocol):
@@ -219,4 +219,4 @@ def _driver() -> ModuleType:
         return import_module("snowflake.connector")
     except ImportError as error:
         message = "a sink of kind snowflake needs Snowflake's connector, and it is not installed"
-        raise UsageError(message, _INSTALL) from error
+        raise UsageError(message, how_to_install("snowflake")) from error

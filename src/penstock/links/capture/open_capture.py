@@ -304,7 +304,7 @@ def _with_left_out(
 
 def _left_out(told: SchemaChange, place: str) -> StoppedTable:
     error = f"table {told.table} was left out of `tables` at {place}: its changes from there on were not carried"
-    lock = " --full-lock" if told.key_schema_id is None else ""
+    lock = " --full-lock (MySQL and MariaDB)" if told.key_schema_id is None else ""
     hint = f'type: penstock snapshot FILE {shell_word(told.table)}{lock}; or leave it out again with "!{told.table}"'
     return StoppedTable(place, error, hint)
 
