@@ -29,7 +29,7 @@ from penstock.links.audit.compare import Bounds
 from penstock.links.audit.lake_tables import DeltaTables, ParquetTables
 from penstock.links.audit.lake_target import LakeTargetState
 from penstock.links.warehouse.lake_state import LakeState, TableProgress
-from penstock.links.warehouse.progress import TableState
+from penstock.links.warehouse.table_state import TableState
 from penstock.wiring.audit_urls import TableAt, audit_urls
 
 if TYPE_CHECKING:

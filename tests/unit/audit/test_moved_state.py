@@ -13,7 +13,8 @@ from penstock.core.audit.table_plan import plan_table
 from penstock.core.errors import PositionError
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.core.warehouse.load_plan import SchemaInPlace
-from penstock.links.warehouse.progress import TableState, TargetProgress
+from penstock.links.warehouse.progress import TargetProgress
+from penstock.links.warehouse.table_state import TableState
 from penstock.wiring.audited_target import open_target
 from penstock.wiring.sink_kinds.table import sql_kind
 

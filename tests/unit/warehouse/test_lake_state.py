@@ -11,7 +11,7 @@ from penstock.core.batches import BatchOffset
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.links.warehouse.lake_state import LakeState, TableProgress
-from penstock.links.warehouse.progress import TableState
+from penstock.links.warehouse.table_state import TableState
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from penstock.core.transforms.column_patterns import ColumnPatterns, copied_tabl
 from penstock.core.transforms.column_rules import ColumnRule, ColumnRules
 from penstock.core.transforms.hashes import Salt
 from penstock.core.warehouse.load_plan import Piece, SchemaInPlace, Step
-from penstock.links.warehouse.progress import TableState
+from penstock.links.warehouse.table_state import TableState
 from penstock.links.warehouse.treatments import Histories, Treated, treat_moves, treat_step
 
 TABLE = TableId("shop", "customers")

@@ -10,7 +10,7 @@ from penstock.core.positions import FILE_BITS
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.core.warehouse.target_table import LogPlace
-from penstock.links.warehouse.progress import NO_BARRIER
+from penstock.links.warehouse.table_state import NO_BARRIER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.core.batches import Batch
     from penstock.core.warehouse.dialect import Dialect
     from penstock.core.warehouse.load_plan import Overflow, Step
-    from penstock.links.warehouse.progress import TableState
+    from penstock.links.warehouse.table_state import TableState
 
 _COMES_WHOLE_SECONDS: Final = 3600.0
 _COMES_WHOLE: Final = (

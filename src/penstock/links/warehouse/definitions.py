@@ -25,7 +25,7 @@ from penstock.core.warehouse.state_schema import state_schema
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from penstock.links.warehouse.progress import TableState
+    from penstock.links.warehouse.table_state import TableState
     from penstock.ports.warehouse import StateDatabase, Value
 
 _TABLE = "definitions"

@@ -33,8 +33,8 @@ from penstock.links.warehouse.lake_tables import LakeTables
 from penstock.links.warehouse.lake_treatments import treat_moves_of_lake, treat_step_of_lake
 from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.pieces import count_changes, find_lacking, read_in_parts
-from penstock.links.warehouse.progress import TableState, begin_anew, require_rows
 from penstock.links.warehouse.refused_statements import stops
+from penstock.links.warehouse.table_state import TableState, begin_anew, require_rows
 from penstock.links.warehouse.table_steps import Empty, End, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.ports.sink import Loaded
 

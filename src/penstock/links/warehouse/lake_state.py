@@ -27,7 +27,7 @@ from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.columns import REFRESH_OR_ANEW
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
-from penstock.links.warehouse.progress import TableState
+from penstock.links.warehouse.table_state import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

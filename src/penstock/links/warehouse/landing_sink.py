@@ -32,7 +32,7 @@ from penstock.links.warehouse.landing_limits import (
 )
 from penstock.links.warehouse.landing_tables import LandingTables
 from penstock.links.warehouse.pieces import count_changes, read_piece
-from penstock.links.warehouse.progress import TableState, TargetProgress
+from penstock.links.warehouse.progress import TargetProgress
 from penstock.links.warehouse.table_steps import Empty, End, Keep, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.ports.sink import Loaded
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from penstock.core.warehouse.load_plan import Step
     from penstock.links.warehouse.definitions import Unfinished
     from penstock.links.warehouse.load_rules import LoadRules
+    from penstock.links.warehouse.table_state import TableState
     from penstock.ports.landing import LandingDatabase
     from penstock.ports.objects import ObjectStore
 

@@ -18,29 +18,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.core.batches import BatchOffset
-from penstock.core.errors import (
-    CASE_THAT_COUNTS,
-    FILL_AGAIN,
-    FULL_REFRESH,
-    TEXTS_WITHOUT_CASE,
-    ConflictError,
-    PositionError,
-    TableStoppedError,
-    UnfitServerError,
-)
-from penstock.core.schema_changes import SchemaChangeKind
+from penstock.core.errors import CASE_THAT_COUNTS, TEXTS_WITHOUT_CASE, ConflictError, UnfitServerError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.definitions import render_again
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
 from penstock.core.warehouse.state_schema import state_schema
+from penstock.links.warehouse.table_state import TableState, begin_anew
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from penstock.core.tables import TableSchema
-    from penstock.core.warehouse.load_plan import Deletes, Step
+    from penstock.core.warehouse.load_plan import Deletes
     from penstock.ports.warehouse import StateDatabase, Value
 
 _TEXT = "text"
@@ -73,70 +63,6 @@ _LATER_COLUMNS = {
 _LATER_OF_BATCHES = {"last_message": (_TEXT, "''")}
 """The same of `batches`."""
 _ROWS_AT_ONCE = 100
-NO_BARRIER = (-1, -1, -1)
-"""Before every place in a log."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """The schema of a target's table, in full and by its id and age.
-
-    `barrier` is the newest place in the log, of those that are loaded, where the
-    table was emptied, began or ended; it is done, and never again. `ended` says
-    that the source has the table no more; the target may have it or not.
-    """
-
-    schema: TableSchema
-    in_place: SchemaInPlace
-    barrier: tuple[int, int, int] = NO_BARRIER
-    ended: bool = False
-    deletes: Deletes = "hard"
-    out_of_range: int = 0
-
-    def has_before_it(self, step: Step) -> bool:
-        """Whether a barrier is still to be crossed: also one at which the rows left, and none came to this target."""
-        left = step.kind is SchemaChangeKind.RENAME and self.ended and step.last_order == self.barrier
-        return step.last_order > self.barrier or left
-
-    def end(self, order: tuple[int, int, int]) -> TableState:
-        """Return what is known of the table once it has ended at `order`."""
-        in_place = replace(self.in_place, order=max(self.in_place.order, order))
-        return replace(self, in_place=in_place, barrier=order, ended=True)
-
-
-def require_rows(known: TableState | None, origin: TableId, table: TableId) -> TableState:
-    """Return what is known of `origin`, whose rows `table` gets; TableStoppedError if the target lacks them."""
-    if known is None or known.ended:
-        reason = f"it got the rows of {origin}, which are not in this target"
-        hint = f"{FULL_REFRESH}; to carry renames, have {origin} in `tables` of the link as well"
-        raise TableStoppedError(str(table), "", "the target's table", reason, hint)
-    return known
-
-
-def begin_anew(anew: Collection[TableId], waiting: Mapping[TableId, int] | None) -> list[TableId]:
-    """Return those of `anew` that begin with a batch that is there: the rows that the target has of them are over.
-
-    Without that, a statement from before would give these rows to another name.
-    """
-    return sorted(table for table in anew if waiting is not None and waiting.get(table, -1) >= 0)
-
-
-def check_behind_barrier(known: TableState | None, step: Step) -> None:
-    """Raise PositionError for rows from before the place where the table was last emptied, begun or ended.
-
-    They would be rows that the source has not. Whoever wrote the batch topic put them before that place.
-    Raises TableStoppedError for rows of one that ended and begins nowhere: the link left it out just then.
-    """
-    for piece in step.pieces if known else ():
-        batch = piece.batch
-        if batch.rows and known and known.ended and batch.first_order > known.barrier:
-            reason = f"it ended at {known.barrier}, and began anew while the link left it out"
-            raise TableStoppedError(str(batch.table), "", "the target's table", reason, FILL_AGAIN)
-        if batch.rows and known and (batch.last_order < known.barrier or known.ended):
-            message = f"{batch.table}: rows up to {batch.last_order} come after its barrier at {known.barrier}"
-            raise PositionError(
-                message, "this is a mistake in Penstock; nothing was loaded: report it with both places"
-            )
 
 
 @dataclass(slots=True)
@@ -159,6 +85,7 @@ class TargetProgress:
         self._name = state_schema(warehouse.dialect, pipeline, source)
         self._schema = quote_name(warehouse.dialect, warehouse.catalog, self._name)
         self._pages: _Pages | None = None
+        self._has_last_message = False
 
     @contextmanager
     def of_tables(self, tables: Sequence[TableId]) -> Iterator[None]:
@@ -175,25 +102,26 @@ class TargetProgress:
 
     def is_made(self) -> bool:
         """Whether there are such tables."""
-        return bool(self._columns())
+        return "tables" in self._read_columns()
 
     def is_older(self) -> bool:
         """Whether an older release made them, and none like this one has been here since."""
-        found = self._columns()
-        return bool(found) and not found.issuperset(_LATER_COLUMNS)
+        found = self._read_columns().get("tables")
+        return found is not None and not found.issuperset(_LATER_COLUMNS)
 
     def create(self) -> None:
         """Make the tables if they are missing, and the columns that older releases did not have."""
-        if not self._columns() and not self._warehouse.has_schema(self._name):
+        found = self._read_columns()
+        if not found and not self._warehouse.has_schema(self._name):
             self._warehouse.run(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
         # One by one: where DDL commits by itself, a crash leaves some of them; and older releases had fewer.
-        for table in _TABLES:
-            if not self._columns(table):
-                self._create(table)
+        for table, columns in _TABLES.items():
+            if table not in found:
+                self._create(table, columns)
+                found[table] = set(columns)
         for table, later in {"tables": _LATER_COLUMNS, "batches": _LATER_OF_BATCHES}.items():
-            found = self._columns(table)
             for name, (type_, default) in later.items():
-                if name not in found:
+                if name not in found[table]:
                     column = f"{self._column(name, type_)} DEFAULT {default}"
                     self._define(f"ALTER TABLE {self._table(table)} ADD COLUMN {column}")
         if not self.batch_offset():
@@ -211,7 +139,9 @@ class TargetProgress:
     def batch_offset(self) -> BatchOffset:
         """Return where to read on in the batch topic; 0 at first."""
         # Who only looks at a target may find one that an older release made.
-        known = ("last_message",) if "last_message" in self._columns("batches") else ()
+        if not self._has_last_message:
+            self._has_last_message = "last_message" in self._read_columns().get("batches", ())
+        known = ("last_message",) if self._has_last_message else ()
         for offset, *message in self._select("batches", ("next_batch_offset", *known)):
             return BatchOffset(int(offset), *map(str, message))
         return BatchOffset(0)
@@ -344,8 +274,8 @@ class TargetProgress:
         self._delete("tables", list(states))
         self._insert("tables", rows)
 
-    def _create(self, table: str) -> None:
-        listed = ", ".join(f"{self._column(name, type_)} NOT NULL" for name, type_ in _TABLES[table].items())
+    def _create(self, table: str, columns: Mapping[str, str]) -> None:
+        listed = ", ".join(f"{self._column(name, type_)} NOT NULL" for name, type_ in columns.items())
         self._define(f"CREATE TABLE {self._table(table)} ({listed})")
 
     def _define(self, statement: str) -> None:
@@ -353,12 +283,16 @@ class TargetProgress:
         again = self._warehouse.dialect.definitions_commit
         self._warehouse.run(render_again(statement) if again else statement)
 
-    def _columns(self, table: str = "tables") -> set[Value]:
-        query = "SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ?"
-        values: list[Value] = [self._name, table]
+    def _read_columns(self) -> dict[str, set[str]]:
+        """Read which columns each of our tables has, those that are there: catalogs are slow, so all at once."""
+        query = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ?"
+        values: list[Value] = [self._name]
         if self._warehouse.catalog:
             query, values = f"{query} AND table_catalog = ?", [*values, self._warehouse.catalog]
-        return {name for (name,) in self._warehouse.fetch(query, values)}
+        found: dict[str, set[str]] = {}
+        for table, column in self._warehouse.fetch(query, values):
+            found.setdefault(str(table), set()).add(str(column))
+        return found
 
     def _column(self, name: str, type_: str) -> str:
         return f"{self._quoted(name)} {self._warehouse.dialect.any_text if type_ == _TEXT else type_}"

@@ -25,8 +25,9 @@ from penstock.links.warehouse.definitions import Definitions, DefinitionsAheadEr
 from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.merges import Merges
 from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_in_parts, read_piece
-from penstock.links.warehouse.progress import TableState, TargetProgress, require_rows
+from penstock.links.warehouse.progress import TargetProgress
 from penstock.links.warehouse.refused_statements import stops
+from penstock.links.warehouse.table_state import TableState, require_rows
 from penstock.links.warehouse.table_steps import Empty, End, Keep, Make, MakeAnew, Migrate, plan_barrier, plan_columns
 from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
 from penstock.links.warehouse.transactions import Transactions

@@ -13,7 +13,7 @@ from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.planner import keep_fill_values
 from penstock.links.warehouse.barriers import rename_origin
-from penstock.links.warehouse.progress import TableState, check_behind_barrier, require_rows
+from penstock.links.warehouse.table_state import TableState, check_behind_barrier, require_rows
 
 if TYPE_CHECKING:
     from penstock.core.tables import TableSchema

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.load_plan import Deletes
-    from penstock.links.warehouse.progress import TableState
+    from penstock.links.warehouse.table_state import TableState
     from penstock.ports.warehouse import Warehouse
 
 

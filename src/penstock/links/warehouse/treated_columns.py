@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
     from penstock.core.transforms.column_rules import ColumnRules
     from penstock.core.warehouse.load_plan import Step
-    from penstock.links.warehouse.progress import TableState
+    from penstock.links.warehouse.table_state import TableState
     from penstock.ports.warehouse import Value, Warehouse
 
 _TABLE = "columns"

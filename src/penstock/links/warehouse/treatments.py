@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
     from penstock.core.transforms.column_rules import ColumnRules, Treatment
     from penstock.core.warehouse.load_plan import Step
-    from penstock.links.warehouse.progress import TableState
+    from penstock.links.warehouse.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)
