@@ -63,6 +63,7 @@ def test_the_live_page_does_not_scroll_sideways_and_can_be_read(
         require_structure(page, "/")
 
 
+@pytest.mark.nightly
 def test_a_server_that_dies_is_seen_without_a_reload_and_gone_when_it_is_back(
     browser: Browser, live: tuple[Shop, str]
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_page_that_was_refused_comes_back_by_itself(browser: Browser, live: tu
         expect(page.locator("#connection")).to_be_hidden()
 
 
+@pytest.mark.nightly
 def test_an_answer_that_nobody_can_read_is_not_told_as_nothing_done(browser: Browser, live: tuple[Shop, str]) -> None:
     with visitor(browser) as page:
         page.route("**/tables", lambda route: route.fulfill(status=503, body="<h1>not now</h1>"))
@@ -119,6 +121,7 @@ def test_an_answer_that_nobody_can_read_is_not_told_as_nothing_done(browser: Bro
         expect(page.locator("#told")).to_contain_text("No answer came: look whether it was done")
 
 
+@pytest.mark.nightly
 def test_the_keyboard_comes_to_the_content_and_to_wide_tables(browser: Browser, live: tuple[Shop, str]) -> None:
     with visitor(browser, width=400) as page:
         page.goto(live[1])

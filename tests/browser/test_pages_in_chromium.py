@@ -103,6 +103,7 @@ def test_two_versions_stand_side_by_side(browser: Browser, shop: str, width: int
         assert (after["x"] > before["x"]) == (width > 1000)
 
 
+@pytest.mark.nightly
 def test_a_kafka_that_is_away_does_not_slow_the_page_and_is_said(browser: Browser, shop: str) -> None:
     with visitor(browser) as page:
         page.goto(f"{shop}/topics/shopdb.shop.orders.v2")
@@ -134,6 +135,7 @@ def test_people_read_what_became_of_columns_and_what_they_must_be(browser: Brows
         expect(page.locator(".figures").first).to_contain_text("tables")
 
 
+@pytest.mark.nightly
 def test_the_keyboard_alone_opens_and_leaves_a_form(browser: Browser, shop: str) -> None:
     with visitor(browser) as page:
         page.goto(f"{shop}/sources/shopdb/shop/orders")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.capture_case import CaseServers
+from tests.servers.kinds import first
 
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.bench.capture import decode, latency
@@ -117,7 +118,7 @@ def test_the_latency_of_our_side_is_measured(lab: Lab, ids: latency.Ids) -> None
     assert all(0.0 < each.p50_ms <= each.p99_ms and each.cores > 0.0 for each in times.values())
 
 
-@pytest.mark.parametrize("write", [write_bulk, write_one_by_one])
+@pytest.mark.parametrize("write", first(1, write_bulk, write_one_by_one))
 def test_our_reader_finds_every_row_that_was_written_and_no_other(
     lab: Lab, tmp_path: Path, write: Callable[[MariadbServer, TableId, int], Stretch]
 ) -> None:

@@ -48,10 +48,10 @@ _GONE_SECONDS = 5.0
         ("embedded.kafka", "start_kafka"),
         ("embedded.schematizer", "start_schematizer"),
         pytest.param("dev.spark", "start_spark", marks=pytest.mark.nightly),
-        ("dev.zookeeper", "start_zookeeper"),
+        pytest.param("dev.zookeeper", "start_zookeeper", marks=pytest.mark.nightly),
         pytest.param("dev.s3", "start_s3", marks=pytest.mark.nightly),
         pytest.param("dev.redshift", "start_redshift", marks=pytest.mark.nightly),
-        ("embedded.mysql", "start_mysql"),
+        pytest.param("embedded.mysql", "start_mysql", marks=pytest.mark.nightly),
     ],
 )
 def test_a_server_is_gone_soon_after_its_owner_is_killed(

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics, open_admin
@@ -75,6 +76,7 @@ class Producer:
         return self.wire.ask(api, body)
 
 
+@pytest.mark.nightly
 def test_a_killed_broker_ends_what_was_decided_and_leaves_open_what_is_open(tmp_path: Path) -> None:
     with start_kafka(tmp_path) as broker:
         cluster = _prepared(broker)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.chain import Chain, make_chain
+from tests.servers.kinds import first
 
 from penstock.embedded.mysql import OracleMysql
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.embedded.mariadb import MariadbServer
 
 
-@pytest.fixture(params=["mariadb", "mysql_server"])
+@pytest.fixture(params=first(1, "mariadb", "mysql_server"))
 def chain(
     request: pytest.FixtureRequest, kafka: KafkaBroker, schematizer: str, fresh_name: str, tmp_path: Path
 ) -> Iterator[Chain]:

@@ -131,6 +131,7 @@ def _check(joined: JoinedNotes) -> None:
     joined.assert_joined()
 
 
+@pytest.mark.nightly
 def test_updates_that_lack_long_values_are_joined_with_those_of_before(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

@@ -184,6 +184,7 @@ def test_what_becomes_of_partitions_becomes_of_their_tables(make_postgres: Calla
     assert chain.stopped() == {}
 
 
+@pytest.mark.nightly
 def test_partitions_that_do_not_log_whole_rows_as_their_table_seems_to_lose_no_value(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

@@ -45,7 +45,7 @@ def files(chain: Chain) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in folder.rglob("*.*") if file.is_file()}
 
 
-@pytest.mark.parametrize(("messages", "format_"), first(2, ("avro", "parquet"), ("json", "parquet"), ("avro", "csv")))
+@pytest.mark.parametrize(("messages", "format_"), first(1, ("avro", "parquet"), ("json", "parquet"), ("avro", "csv")))
 def test_files_that_are_gone_or_empty_are_written_again_and_loaded(
     make: Callable[[str], Chain], messages: str, format_: str
 ) -> None:

@@ -93,6 +93,7 @@ def ada(guarded: Guarded) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.mark.nightly
 def test_their_client_signs_in_by_password_and_by_token(guarded: Guarded, ada: httpx.Client) -> None:
     common: dict[str, object] = {"url": guarded.url, "ssl.ca.location": guarded.ca, "max.retries": 0}
     basic = SchemaRegistryClient({**common, "basic.auth.user.info": f"ada:{PASSWORD}"})

@@ -103,6 +103,7 @@ def test_so_they_do_on_mariadb(mariadb: MariadbServer, fresh_database: str, tmp_
     assert {answer.text for answer in answers} == {answers[0].text}
 
 
+@pytest.mark.nightly
 def test_services_that_start_at_once_on_a_new_database_all_come_up(tmp_path: Path) -> None:
     options = ["--port", "0", "--url", f"sqlite:///{tmp_path}/schematizer.db"]
     logs = [tmp_path / f"{number}.log" for number in range(3)]
@@ -121,6 +122,7 @@ def test_services_that_start_at_once_on_a_new_database_all_come_up(tmp_path: Pat
             ended(process, 30)
 
 
+@pytest.mark.nightly
 def test_the_service_ends_soon_after_sigterm_with_a_connection_open(tmp_path: Path) -> None:
     with (
         service(tmp_path, f"sqlite:///{tmp_path}/schematizer.db") as (process, url),

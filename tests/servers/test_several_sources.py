@@ -260,6 +260,7 @@ def test_what_a_source_tells_behind_an_open_announcement_of_another_comes_before
     assert shops.west.orders() == [(2, "west cup")]
 
 
+@pytest.mark.nightly
 def test_a_capture_that_is_opened_behind_an_open_announcement_of_another_waits_for_its_own(
     shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,7 @@ def test_files_that_are_read_side_by_side_arrive_in_the_order_of_the_log(
     assert told(case) == expected(5)
 
 
+@pytest.mark.nightly
 def test_behind_a_statement_in_the_first_of_three_files_every_turn_is_over_at_once(
     case: CaptureCase, started: list[RangeTask]
 ) -> None:
@@ -211,6 +212,7 @@ def test_a_task_that_slept_while_others_went_on_publishes_nothing(case: CaptureC
     assert told(case) == expected(3)
 
 
+@pytest.mark.nightly
 def test_whoever_a_left_over_task_takes_the_capture_from_takes_it_back(
     case: CaptureCase, started: list[RangeTask]
 ) -> None:

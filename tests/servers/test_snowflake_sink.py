@@ -134,6 +134,7 @@ def test_what_is_applied_ahead_of_the_first_rows_and_again_behind_them_changes_n
     landed.agrees("t0")
 
 
+@pytest.mark.nightly
 def test_an_instance_that_slept_while_another_one_loaded_lands_nothing_again(
     landed: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +323,7 @@ _RENAMES = (
 )
 
 
+@pytest.mark.nightly
 def test_columns_that_swap_names_or_take_that_of_a_dropped_one_keep_their_values(landed: Landed) -> None:
     chain = landed.chain
     chain.write(f"CREATE TABLE t0 ({_RENAMED})", "INSERT INTO t0 VALUES (1, 7, 'x', 3, 1.25, 5)")

@@ -83,6 +83,7 @@ def test_a_definition_that_is_refused_stops_its_table_and_is_done_once_that_is_m
     assert later._warehouse.fetch('SELECT COUNT(*) FROM "penstock"."staged/shop/shopdb"') == [(0,)]
 
 
+@pytest.mark.nightly
 def test_two_instances_that_load_a_change_log_at_once_write_each_entry_once(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

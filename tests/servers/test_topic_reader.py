@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 
 from penstock.adapters.kafka import reader as reading
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
+from penstock.adapters.kafka.described import wait_for_states
 from penstock.adapters.kafka.reader import TopicReader
 from penstock.core.errors import UnavailableError
 
@@ -119,6 +120,8 @@ def test_a_topic_that_is_made_later_is_found_by_who_asked_before(kafka: KafkaBro
         assert reader.newest(topic) is None
 
         create_topics(cluster, [topic], {}, partitions=1)
+        # A broker has a topic a moment after it said that it was made.
+        wait_for_states(reader.admin, [topic], reader.settled_ends)
 
         assert reader.ends([(topic, 0)]) == {(topic, 0): 0}
 

@@ -64,6 +64,7 @@ def test_what_was_rolled_back_wakes_nobody(cluster: KafkaCluster, topic: str) ->
         assert tail.take(10, 1.0) == []
 
 
+@pytest.mark.nightly
 def test_a_topic_that_is_made_later_is_followed_too(cluster: KafkaCluster, topic: str) -> None:
     other = uuid4().hex
     with closing(TopicTail(cluster, {(topic, 0): 0})) as tail:

@@ -139,6 +139,7 @@ def test_a_file_is_read_to_its_end_from_a_position_that_needs_an_earlier_one(
     assert parts == whole
 
 
+@pytest.mark.nightly
 def test_a_copy_waits_for_what_is_prepared_and_names_what_stays_so(
     source: MariadbServer, cursor: pymysql.cursors.Cursor
 ) -> None:

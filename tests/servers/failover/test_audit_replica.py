@@ -161,6 +161,7 @@ def test_an_audit_from_a_replica_names_what_is_wrong_in_the_target_and_reads_not
     }
 
 
+@pytest.mark.nightly
 def test_rows_that_a_replica_has_not_got_yet_are_no_difference(followed: Followed) -> None:
     with ThreadPoolExecutor(1) as threads, ExitStack() as stack:
         stack.enter_context(followed.held_up())
@@ -183,6 +184,7 @@ def test_rows_that_a_replica_has_not_got_yet_are_no_difference(followed: Followe
     assert (caught_up.state, caught_up.rows) == ("equal", ())
 
 
+@pytest.mark.nightly
 def test_a_replica_that_does_not_replicate_or_lacks_something_fails_the_table_and_makes_no_row_differ(
     followed: Followed, tracker_server: MariadbServer
 ) -> None:
@@ -210,6 +212,7 @@ def test_a_replica_that_does_not_replicate_or_lacks_something_fails_the_table_an
     assert goes_on.state == "equal"
 
 
+@pytest.mark.nightly
 def test_the_check_waits_for_the_replica_of_an_audit(followed: Followed) -> None:
     chain, said = followed.chain, []
     text = chain.file.read_text()

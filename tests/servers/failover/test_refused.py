@@ -86,6 +86,7 @@ def test_a_replica_that_lacks_what_was_published_is_refused(
     assert "let the old master come back" in error.hint
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("way", first(1, "heartbeat", "gtid"))
 def test_a_replica_whose_log_begins_too_late_is_refused(
     way: Way, open_pair: OpenPair, make: Callable[..., Case]
@@ -129,6 +130,7 @@ def test_a_replica_that_does_not_log_what_it_replicates_is_refused(
         refuse(case, pair, LogError, "lacks transactions that were published", "heartbeat")
 
 
+@pytest.mark.nightly
 def test_rows_that_only_the_replica_has_are_refused(open_pair: OpenPair, make: Callable[..., Case]) -> None:
     with open_pair() as pair:
         pair.replicate()
@@ -146,6 +148,7 @@ def test_rows_that_only_the_replica_has_are_refused(open_pair: OpenPair, make: C
         refuse(case, pair, LogError, "not those that were read|not .* with", "heartbeat")
 
 
+@pytest.mark.nightly
 def test_a_server_with_another_history_is_refused(open_pair: OpenPair, make: Callable[..., Case]) -> None:
     with open_pair() as pair:
         case = make(pair)

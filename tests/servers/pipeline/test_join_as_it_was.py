@@ -93,6 +93,7 @@ def test_spark_makes_a_join_again_without_the_input_that_was_renamed(
     case.run_once()
 
 
+@pytest.mark.nightly
 def test_a_join_whose_topics_lost_messages_goes_on_as_it_was_and_status_says_what_to_do(
     make_case: Callable[..., PipelineCase],
 ) -> None:
