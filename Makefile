@@ -26,7 +26,7 @@ bench: setup  ## Measure ourselves beside our peers: docs/benchmarks.md; ARGS="-
 faults: setup  ## Break a running pipeline 200 times, for an hour or two: docs/reliability.md; ARGS="--faults 20 --seed 7"
 	$(BIN)/penstock faults $(ARGS)
 
-# More processes than cores, each with servers of its own: most tests wait for something.
+# More processes than cores: most tests wait for something.
 TESTS := $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test: setup  ## Run all tests that every change must pass, in some 20 minutes on 2 cores
