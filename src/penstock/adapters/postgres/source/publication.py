@@ -45,10 +45,8 @@ CASE WHEN p.puballtables THEN {whole} ELSE
     ORDER BY place.narrows DESC, place.oid, place.of <> c.oid, place.of LIMIT 1)
 END
 """
-_NARROWS: Final = """
-((prqual IS NOT NULL OR prattrs IS NOT NULL)
- AND NOT EXISTS (SELECT FROM pg_publication_namespace WHERE pnpubid = p.oid AND pnnspid = c.relnamespace))
-"""
+_IN_SCHEMA: Final = "EXISTS (SELECT FROM pg_publication_namespace WHERE pnpubid = p.oid AND pnnspid = c.relnamespace)"
+_NARROWS: Final = f"((prqual IS NOT NULL OR prattrs IS NOT NULL) AND NOT {_IN_SCHEMA})"
 _ATTACHED: Final = """
 SELECT sum(xmin::text::bigint)::bigint FROM pg_inherits
  WHERE inhrelid = c.oid OR inhrelid IN (SELECT oid FROM ancestor)
@@ -64,19 +62,18 @@ SELECT s.oid, d.objid, d.xmin::text::bigint + CASE WHEN d.objid = c.oid THEN 0 E
 """
 # As pg_publication_tables has it, which from PostgreSQL 16 on waits for whoever holds one of the tables.
 _PUBLISHED: Final = """
-WITH named AS (
-  SELECT prrelid::oid AS oid FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = %s
+WITH p AS (SELECT xmin, * FROM pg_publication WHERE pubname = %s), named AS (
+  SELECT prrelid::oid AS oid FROM pg_publication_rel JOIN p ON p.oid = prpubid
   UNION
-  SELECT c.oid FROM pg_class c JOIN pg_publication p ON p.pubname = %s AND (p.puballtables OR {in_schema})
+  SELECT c.oid FROM pg_class c JOIN p ON p.puballtables OR {in_schema}
    WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND c.oid >= 16384)
 SELECT n.nspname::text, c.relname::text, coalesce({number}, 0), p.xmin::text::bigint, {more}
-  FROM pg_publication p, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, LATERAL (
+  FROM p, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, LATERAL (
     SELECT c.oid IN (TABLE named) AS by_itself, c.relispartition AND EXISTS (
       SELECT FROM pg_partition_ancestors(c.oid) WHERE relid <> c.oid AND relid IN (TABLE named)) AS by_ancestor) is_in
- WHERE p.pubname = %s AND CASE WHEN {as_root} THEN is_in.by_itself AND NOT is_in.by_ancestor
-                               ELSE c.relkind = 'r' AND (is_in.by_itself OR is_in.by_ancestor) END
+ WHERE CASE WHEN {as_root} THEN is_in.by_itself AND NOT is_in.by_ancestor
+            ELSE c.relkind = 'r' AND (is_in.by_itself OR is_in.by_ancestor) END
 """
-_IN_SCHEMA: Final = "EXISTS (SELECT FROM pg_publication_namespace WHERE pnpubid = p.oid AND pnnspid = c.relnamespace)"
 _OWN_ROW: Final = f"FROM pg_publication_rel WHERE prpubid = p.oid AND prrelid = c.oid AND NOT {_IN_SCHEMA}"
 _COLUMNS_AND_FILTER: Final = f"""
 ARRAY(SELECT a.attname::text FROM pg_attribute a
@@ -258,7 +255,7 @@ def read_published(connection: psycopg.Connection, name: str) -> Mapping[TableId
         as_root="p.pubviaroot" if version >= _AS_ROOT_SINCE else "false",
         more=_COLUMNS_AND_FILTER if has_filters else "NULL, NULL",
     )
-    rows = connection.execute(query.encode(), (name, name, name)).fetchall()
+    rows = connection.execute(query.encode(), (name,)).fetchall()
     return {
         TableId(schema, table): Published(tuple(columns or ()), condition or "", number, altered_by)
         for schema, table, number, altered_by, columns, condition in rows
