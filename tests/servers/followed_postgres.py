@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     import pytest
     from tests.servers.postgres_source_case import SourceDatabase
 
-    from penstock.adapters.postgres.source.catalog import SourceTable
     from penstock.adapters.postgres.source.stream import WalStream
     from penstock.core.changes import Op, RowBatch
     from penstock.core.log_items import LoggedRows, LoggedStatement
+    from penstock.core.postgres.catalog import SourceTable
     from penstock.core.postgres.log_items import PostgresItem
     from penstock.core.schema_changes import SchemaChange
     from penstock.core.tables import TableSchema
@@ -71,7 +71,13 @@ class FollowedPostgres:
 
     @classmethod
     def open(
-        cls, source: SourceDatabase, stream: WalStream, home: Path, monkeypatch: pytest.MonkeyPatch
+        cls,
+        source: SourceDatabase,
+        stream: WalStream,
+        home: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        reads_ddl_log: bool = False,
     ) -> FollowedPostgres:
         """Begin at the end of the log, in a database without tables."""
         _read_all(source, stream)
@@ -81,7 +87,7 @@ class FollowedPostgres:
         catalog.follow(table_catalog.announced_schema, table_catalog.with_number)
         begin = WalPosition(read_head(source.connection), tables_from=read_next_oid(source.connection))
         replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), table_catalog, catalog)
-        reading = PostgresReading(begin, catalog, table_catalog.wanted)
+        reading = PostgresReading(begin, catalog, table_catalog.wanted, reads_ddl_log=reads_ddl_log)
         return cls(source, stream, registry, table_catalog, replay, reading, monkeypatch)
 
     def close(self) -> None:

@@ -73,3 +73,30 @@ def test_every_change_of_postgres_is_there_once_after_a_crash_at_each_place(
     ):
         source, warehouse = chain.both(sql)
         assert warehouse == source
+
+
+@pytest.mark.nightly
+def test_a_table_that_is_altered_in_mid_transaction_is_equal_after_a_crash_at_each_place(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY, n int)", more="    ddl_trigger: true")
+    chain.write("INSERT INTO t VALUES (1, 1)")
+    chain.carry()
+
+    for number, point in enumerate((*_CAPTURE, "load.merged", "load.committed")):
+        rows = f"INSERT INTO t (id, n) SELECT {number} * 1000 + i, i FROM generate_series(100, 400) i"
+        chain.write_together(
+            f"ALTER TABLE t ADD c{number} int DEFAULT {number}",
+            rows,
+            f"ALTER TABLE t ADD d{number} int DEFAULT 9, ADD x{number} text",
+            f"ALTER TABLE t ALTER x{number} TYPE varchar",
+            f"UPDATE t SET d{number} = id WHERE id % 7 = 0",
+            f"ALTER TABLE t RENAME d{number} TO e{number}",
+            f"DELETE FROM t WHERE id % 11 = {number}",
+        )
+        chain.crash(point)
+    chain.carry()
+
+    assert chain.stopped() == {}
+    source, warehouse = chain.both("SELECT * FROM public.t ORDER BY id")
+    assert warehouse == source

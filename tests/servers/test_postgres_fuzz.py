@@ -18,6 +18,8 @@ from tests.servers.postgres_source_case import SourceDatabase, source_database
 from tests.servers.postgres_story_teller import PostgresTeller
 from tests.servers.postgres_words import COMMON, STORIES, TYPES_MADE
 
+from penstock.adapters.postgres.source.ddl_trigger import ensure_ddl_trigger
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
@@ -82,6 +84,7 @@ def followed(postgres: PostgresServer) -> Iterator[tuple[SourceDatabase, WalStre
         source.connection.prepare_threshold = None
         source.execute(*TYPES_MADE)
         source.publish()
+        ensure_ddl_trigger(source.connection, source.name)
         with source.copy() as copy:
             position = copy.position
         with closing(source.stream(position)) as stream:
@@ -119,16 +122,21 @@ def test_the_log_decodes_to_what_is_selected(
         log.check()
 
 
-@given(story=STORIES)
+@given(story=STORIES, reads_ddl_log=st.booleans())
 @_SETTINGS
 def test_tables_are_followed_or_stopped(
-    followed: tuple[SourceDatabase, WalStream], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, story: Sequence[str]
+    followed: tuple[SourceDatabase, WalStream],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    story: Sequence[str],
+    *,
+    reads_ddl_log: bool,
 ) -> None:
     source, stream = followed
     _without_tables(source)
     session = source.session()
     with (
-        closing(FollowedPostgres.open(source, stream, tmp_path, monkeypatch)) as log,
+        closing(FollowedPostgres.open(source, stream, tmp_path, monkeypatch, reads_ddl_log=reads_ddl_log)) as log,
         closing(PostgresTeller(session)) as teller,
     ):
         try:

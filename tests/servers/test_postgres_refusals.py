@@ -11,11 +11,17 @@ from psycopg.errors import InsufficientPrivilege
 from tests.servers.postgres_source_case import SourceDatabase, source_database
 
 from penstock.adapters.postgres.source.connection import connect, connect_to_log
+from penstock.adapters.postgres.source.ddl_trigger import (
+    ensure_ddl_trigger,
+    examine_ddl_trigger,
+    trigger_statements,
+)
 from penstock.adapters.postgres.source.initial_snapshot import open_initial_snapshot
 from penstock.adapters.postgres.source.preflight import LogAccess, examine_source, require_fit
 from penstock.adapters.postgres.source.publication import Publication, ensure_publication
 from penstock.adapters.postgres.source.slot import FAILOVER_SINCE, create_slot, ensure_failover, read_slot, require_slot
 from penstock.core.errors import LogPurgedError, TableStoppedError, UnavailableError, UnfitServerError
+from penstock.core.findings import Finding
 from penstock.core.tables import TableId
 from penstock.dev.postgres import PASSWORD, start_postgres
 
@@ -24,7 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.adapters.postgres.connection import PostgresServer as Login
-    from penstock.core.findings import Finding
     from penstock.dev.postgres import PostgresServer
 
 
@@ -129,6 +134,32 @@ def test_who_may_make_no_publication_of_all_tables_is_told_so_before_the_first_s
 
     assert (found.level, found.message, found.hint) == ("warning", refused.value.message, refused.value.hint)
     assert f"as a superuser: CREATE PUBLICATION {name} FOR ALL TABLES" in found.hint
+
+
+def test_who_may_make_no_event_triggers_is_told_so_and_goes_on_where_others_made_them(
+    source: SourceDatabase, modest: Login
+) -> None:
+    name = source.name
+    source.execute(f"CREATE PUBLICATION {name} FOR TABLE t")
+    with closing(connect(modest)) as connection:
+        with pytest.raises(UnfitServerError, match="may not make event triggers") as refused:
+            ensure_ddl_trigger(connection, name)
+        assert examine_ddl_trigger(connection, name) == Finding(
+            "error", "ddl_trigger", refused.value.message, refused.value.hint
+        )
+        source.execute(*trigger_statements())
+        with pytest.raises(UnfitServerError, match=f"the publication {name} lacks penstock_ddl.log") as lacking:
+            ensure_ddl_trigger(connection, name)
+        source.execute(lacking.value.hint.removeprefix("as its owner: "))
+
+        ensure_ddl_trigger(connection, name)
+
+        assert examine_ddl_trigger(connection, name).level == "ok"
+        source.execute("ALTER EVENT TRIGGER penstock_ddl DISABLE")
+        assert examine_ddl_trigger(connection, name).level == "error"
+    # Whoever may makes them anew.
+    ensure_ddl_trigger(source.connection, name)
+    assert examine_ddl_trigger(source.connection, name).level == "ok"
 
 
 def test_a_slot_that_somebody_reads_is_waited_for(source: SourceDatabase) -> None:

@@ -38,6 +38,7 @@ class PostgresSourceSpec(Spec):
     Without `tls` the connection is encrypted only if the server offers it.
     With `partitions: many` each partition is a table of its own, and a partitioned table is none.
     With `failover` standbys that synchronize slots keep ours too (PostgreSQL 17 and later).
+    With `ddl_trigger` event triggers write ALTER TABLE into the log: see docs/postgres.md.
     `special_values` says what becomes of NaN in a NUMERIC with limits, and of dates
     and times that are infinite or outside of the years 1 to 9999. A publication of
     messages begins `publish_interval_ms` after the one before, or later; without a number
@@ -65,6 +66,7 @@ class PostgresSourceSpec(Spec):
     publication: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")] | None = None
     partitions: Partitions = "one"
     failover: Annotated[bool, Field(strict=True)] = False
+    ddl_trigger: Annotated[bool, Field(strict=True)] = False
     special_values: SpecialValues = "stop"
     snapshot: Literal["initial", "never", "when-needed"] = "initial"
     tail_slice_seconds: TailSliceSeconds = 300.0

@@ -7,5 +7,5 @@ from typing import Final
 MYSQL: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 """Of MySQL and MariaDB."""
 
-POSTGRES: Final = frozenset({"pg_catalog", "information_schema", "pg_toast"})
-"""Of PostgreSQL."""
+POSTGRES: Final = frozenset({"pg_catalog", "information_schema", "pg_toast", "penstock_ddl"})
+"""Of PostgreSQL, and where event triggers of ours write."""

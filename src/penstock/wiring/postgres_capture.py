@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.adapters.postgres.source.audited import AuditedPostgresSource, AwaitedStandby
 from penstock.adapters.postgres.source.catalog import read_tables, read_types
 from penstock.adapters.postgres.source.connection import connected
+from penstock.adapters.postgres.source.ddl_trigger import ensure_ddl_trigger
 from penstock.adapters.postgres.source.gone import find_gone
 from penstock.adapters.postgres.source.identity import read_head, read_identity
 from penstock.adapters.postgres.source.initial_snapshot import open_initial_snapshot
@@ -96,6 +97,8 @@ class PostgresLook:
         require_slot(source_server(source), source.slot_name, wal_position(position), for_good=True)
         if source.failover:
             ensure_failover(source_server(source), source.slot_name)
+        if source.ddl_trigger:
+            ensure_ddl_trigger(self.connection, source.publication_name)
 
     def start_of_log(self) -> Position | str:
         """A slot begins when it is made, and never before the first table: there is an initial snapshot."""
@@ -110,6 +113,8 @@ class PostgresLook:
         source = postgres_source(self.spec.source)
         require_no_slot(source_server(source), self.connection, source.slot_name)
         ensure_publication(self.connection, source_publication(source))
+        if source.ddl_trigger:
+            ensure_ddl_trigger(self.connection, source.publication_name)
         return WalPosition(read_head(self.connection))
 
 
@@ -134,6 +139,8 @@ class PostgresCapture:
             if not again:
                 require_no_slot(server, connection, slot)
             ensure_publication(connection, publication)
+            if source.ddl_trigger:
+                ensure_ddl_trigger(connection, source.publication_name)
         drop_slot(server, slot)
         with open_initial_snapshot(
             server, slot, publication, source.patterns.matches, source.special_values, failover=source.failover
@@ -178,8 +185,9 @@ class PostgresCapture:
 
     def reading(self, spec: CaptureSpec, begin: Position, table_catalog: TableCatalog) -> LogReading:
         """See CaptureKind."""
-        counted = replace(wal_position(begin), publication=postgres_source(spec.source).publication_name)
-        return PostgresReading(counted, _catalog(table_catalog), spec.source.patterns.matches)
+        source, catalog = postgres_source(spec.source), _catalog(table_catalog)
+        counted = replace(wal_position(begin), publication=source.publication_name)
+        return PostgresReading(counted, catalog, source.patterns.matches, reads_ddl_log=source.ddl_trigger)
 
     def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refreshers | None:
         """See CaptureKind. A table whose rows are all in the log needs no snapshot: it begins with its first row."""

@@ -39,4 +39,5 @@ def source_publication(source: SourceSpec) -> Publication:
 def log_access(source: SourceSpec) -> LogAccess:
     """How the source's log is read."""
     spec = postgres_source(source)
-    return LogAccess(source_server(source), spec.slot_name, source_publication(spec), spec.failover)
+    server, publication = source_server(source), source_publication(spec)
+    return LogAccess(server, spec.slot_name, publication, spec.failover, spec.ddl_trigger)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from penstock.adapters.postgres.source.ddl_trigger import trigger_statements
 from penstock.core.arrow_types import arrow_type
 from penstock.core.avro.column_types import avro_type
 from penstock.core.postgres import types
@@ -65,3 +66,12 @@ def test_the_table_of_carried_types_is_what_the_code_does() -> None:
     listed = [line for line in below.partition("\n## ")[0].splitlines() if line.startswith("| ")][1:]
 
     assert listed == [_row(name, *type_) for name, type_ in _CARRIED.items()]
+
+
+def test_a_superuser_finds_there_what_a_start_would_type() -> None:
+    """But for line breaks."""
+    page = " ".join(_PAGE.read_text().split())
+
+    missing = [each for each in trigger_statements() if f"{' '.join(each.split())};" not in page]
+
+    assert missing == []

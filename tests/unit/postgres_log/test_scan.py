@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from tests.unit.postgres_log import pgoutput_encoding as encoding
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
 from penstock.core.positions import WalPosition, parse_lsn
+from penstock.core.postgres.catalog import DDL_LOG
 from penstock.core.postgres.log_items import (
     STEPS_PER_ROW,
     LogAdvanced,
@@ -18,6 +21,7 @@ from penstock.core.postgres.log_items import (
     RowLogged,
     RowsLogged,
     ShortTransactions,
+    TableAltered,
     TablesTruncated,
     TransactionEnded,
 )
@@ -142,3 +146,27 @@ def test_a_rollback_that_the_server_tells_of_unasked_changes_nothing() -> None:
     rows = [len(item.messages) if isinstance(item, RowsLogged) else isinstance(item, RowLogged) for item in items]
     assert sum(rows) == 20
     assert isinstance(items[-1], TransactionEnded)
+
+
+@given(st.integers(0, 30))
+def test_what_triggers_wrote_down_has_the_place_of_a_row_and_comes_one_by_one(rows_from: int) -> None:
+    columns = encoding.relation([("number", encoding.INT4), ("described", encoding.TEXT)], oid=77)
+    log = replace(columns, schema=DDL_LOG.schema, name=DDL_LOG.name)
+    inside = [
+        encoding.encode_relation(log),
+        *(encoding.encode_insert(log.oid, (b"1", b"%d" % index)) for index in range(5)),
+        encoding.encode_delete(log.oid, (b"1", None)),
+        encoding.encode_truncate([log.oid, _TABLE.oid]),
+        encoding.encode_insert(_TABLE.oid, (b"1", b"x")),
+    ]
+    messages = [encoding.encode_begin(200), encoding.encode_relation(_TABLE), *inside, encoding.encode_commit(200, 250)]
+
+    whole = list(PgoutputScanner(WalPosition(0)).take_all(messages))
+    again = list(PgoutputScanner(WalPosition(200, rows_from)).take_all(messages))
+
+    altered = [item for item in whole if isinstance(item, TableAltered)]
+    assert [(item.written, item.number) for item in altered] == [(b"%d" % k, STEPS_PER_ROW * k + 3) for k in range(5)]
+    assert [i for i in again if isinstance(i, TableAltered)] == [i for i in altered if i.number >= rows_from]
+    (emptied,) = [item for item in whole if isinstance(item, TablesTruncated)]
+    (row,) = [item for item in whole if isinstance(item, RowLogged)]
+    assert (emptied.relations, emptied.number, row.number) == ((_TABLE,), 31, 35)

@@ -1,14 +1,24 @@
-"""What PostgreSQL's catalog says of a table, now: the log may be behind it."""
+"""What PostgreSQL's catalog says of a table: now, or where an event trigger wrote it down."""
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.core.postgres.messages import Relation, RelationColumn
+from penstock.core.postgres.pgoutput import IDENTITIES
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from penstock.core.postgres.partitions import Partition
+
+DDL_LOG: Final = TableId("penstock_ddl", "log")
+"""Where an event trigger of ours writes what ALTER TABLE made of a table: see adapters/postgres/source/ddl_trigger."""
+_PARTITIONED: Final = "p"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +62,103 @@ class CatalogTable:
     def id(self) -> TableId:
         """Which table it is."""
         return TableId(self.schema, self.name)
+
+
+class TableRow(NamedTuple):
+    """A table, as a query of the catalog has it: `identity` and `kind` are PostgreSQL's letters."""
+
+    oid: int
+    schema: str
+    name: str
+    identity: str
+    comment: str
+    kind: str
+
+
+class ColumnRow(NamedTuple):
+    """A column of the table `oid`: see CatalogColumn; `missing` is what older rows have."""
+
+    oid: int
+    number: int
+    name: str
+    type_oid: int
+    modifier: int
+    comment: str
+    missing: str | None
+    is_computed: bool
+    is_generated: bool
+
+
+class KeyRow(NamedTuple):
+    """A key of the table `oid`, in key order: the primary one, or the index that is its replica identity."""
+
+    oid: int
+    is_primary: bool
+    is_identity: bool
+    names: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table, and what a relation message would say of it; `has_identity`: updates of it can be logged."""
+
+    table: CatalogTable
+    relation: Relation
+    has_identity: bool
+    is_partitioned: bool
+
+
+def source_tables(
+    tables: Iterable[TableRow], columns: Iterable[ColumnRow], keys: Iterable[KeyRow]
+) -> Sequence[SourceTable]:
+    """Put together what the catalog says of tables, in their order; their partitions are not known yet."""
+    by_table: defaultdict[int, list[ColumnRow]] = defaultdict(list)
+    for column in columns:
+        by_table[column.oid].append(column)
+    primary: dict[int, tuple[str, ...]] = {}
+    identities: dict[int, tuple[str, ...]] = {}
+    for key in keys:
+        if key.is_primary:
+            primary[key.oid] = tuple(key.names)
+        if key.is_identity:
+            identities[key.oid] = tuple(key.names)
+    return [_table(row, by_table[row.oid], primary.get(row.oid, ()), identities.get(row.oid, ())) for row in tables]
+
+
+def written_table(text: str) -> SourceTable | None:
+    """Read a row of DDL_LOG: the table as it was there. None for one of another form, which other releases may write.
+
+    It has `table`, `columns` and `keys`, each with the fields of the rows above.
+    """
+    try:
+        written = json.loads(text)
+        (found,) = source_tables(
+            [TableRow(**written["table"])],
+            [ColumnRow(**column) for column in written["columns"]],
+            [KeyRow(**key) for key in written["keys"] or ()],
+        )
+    except (ValueError, TypeError, KeyError):
+        return None
+    return found
+
+
+def _table(
+    row: TableRow, columns: Sequence[ColumnRow], key: tuple[str, ...], identity_key: tuple[str, ...]
+) -> SourceTable:
+    generated = tuple(_column(column) for column in columns if column.is_generated)
+    columns = [column for column in columns if not column.is_generated]
+    names = tuple(column.name for column in columns)
+    known = {"d": key, "i": identity_key, "f": names}.get(row.identity, ())
+    described = tuple(map(_column, columns))
+    listed = tuple(RelationColumn(c.name, c.type_oid, c.modifier, c.name in known) for c in columns)
+    return SourceTable(
+        CatalogTable(row.oid, row.schema, row.name, described, key, row.comment, generated=generated),
+        Relation(row.oid, row.schema, row.name, IDENTITIES[row.identity], listed),
+        bool(known) or row.identity == "f",
+        row.kind == _PARTITIONED,
+    )
+
+
+def _column(column: ColumnRow) -> CatalogColumn:
+    is_computed = column.is_computed or column.is_generated
+    return CatalogColumn(column.number, column.name, column.comment, column.missing, is_computed)

@@ -47,15 +47,20 @@ def column_renames(before: TableSchema, after: TableSchema) -> tuple[tuple[str, 
     return tuple((old, new) for old, new in pairs if old != new)
 
 
+def keeps_key(before: TableSchema, after: TableSchema) -> bool:
+    """Whether rows are told apart by the same columns, which may have other names."""
+    return before.with_columns_renamed(column_renames(before, after)).key == after.key
+
+
 def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
     """Return why `before` cannot become `after` without reading its rows again, None if it can."""
     if came_back(before, after):
         return Refusal("", CAME_BACK, READ_AGAIN)
-    renamed = before.with_columns_renamed(column_renames(before, after))
-    if renamed.key != after.key:
+    if not keeps_key(before, after):
         keys = [", ".join(table.key) or "none" for table in (before, after)]
         reason = f"its key (primary key, or replica identity) changed from ({keys[0]}) to ({keys[1]})"
         return Refusal("", reason, READ_AGAIN)
+    renamed = before.with_columns_renamed(column_renames(before, after))
     old = {column.name: column for column in renamed.columns}
     found = (_column_refusal(old.get(column.name), column) for column in after.columns)
     return next((each for each in found if each is not None), None) or _modifier_refusal(before, after)

@@ -161,6 +161,15 @@ class RelationSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class TableAltered:
+    """What an event trigger wrote down of a table, which see written_table: it is a row, and has the number of one."""
+
+    written: bytes
+    transaction: Transaction
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class TablesTruncated:
     """Tables that are emptied by what counts as many rows as there are tables, and has the number of the last."""
 
@@ -208,7 +217,14 @@ class LogAdvanced:
 
 
 PostgresItem: TypeAlias = (
-    RowLogged | RowsLogged | RelationSeen | TablesTruncated | TransactionEnded | ShortTransactions | LogAdvanced
+    RowLogged
+    | RowsLogged
+    | RelationSeen
+    | TableAltered
+    | TablesTruncated
+    | TransactionEnded
+    | ShortTransactions
+    | LogAdvanced
 )
 
 

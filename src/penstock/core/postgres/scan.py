@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
+from penstock.core.postgres.catalog import DDL_LOG
 from penstock.core.postgres.log_items import (
     STEPS_PER_ROW,
     LogAdvanced,
@@ -15,6 +16,7 @@ from penstock.core.postgres.log_items import (
     RowLogged,
     RowsLogged,
     ShortTransactions,
+    TableAltered,
     TablesTruncated,
     Transaction,
     TransactionEnded,
@@ -37,6 +39,7 @@ from penstock.core.postgres.network_reader import MalformedError
 from penstock.core.postgres.pgoutput import decode_message
 from penstock.core.postgres.runs import HEAD_BYTES, NOTHING_SKIPPED, ROW_KINDS, RUN_ROWS_MIN
 from penstock.core.postgres.short_transactions import read_short_transactions
+from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from penstock.core.postgres.messages import Cells
 
 _RUN_BYTES_MAX: Final = 1 << 20
+_WRITTEN: Final = "described"
 _ROWS_MAX: Final = (1 << 31) // STEPS_PER_ROW - 1
 
 
@@ -58,6 +62,8 @@ class PgoutputScanner:
         self._relations: dict[int, Relation] = {}
         # Those whose rows have not come yet: a partition is described too where its rows arrive as its root's.
         self._described: dict[int, Relation] = {}
+        # Not among the others: its rows are looked into one by one.
+        self._ddl_log: Relation | None = None
         self._transaction: Transaction | None = None
         self._rows = self._serial = 0
 
@@ -139,8 +145,7 @@ class PgoutputScanner:
                 self._end = replace(self._end, lsn=end_lsn)
                 yield TransactionEnded(self._end, ended.timestamp_ms)
             case Relation():
-                self._relations.pop(message.oid, None)
-                self._described[message.oid] = message
+                self._describe(message)
             case Inserted(oid, new):
                 yield from self._row(oid, Op.CREATE, None, new)
             case Updated(oid, old, is_whole, new):
@@ -161,6 +166,9 @@ class PgoutputScanner:
             self._count()
             self._serial += 1
             return
+        if self._ddl_log is not None and oid == self._ddl_log.oid:
+            yield from self._altered(self._ddl_log, op, new)
+            return
         yield from self._seen(oid, self._number())
         relation = self._relation(oid)
         for cells in (old, new):
@@ -172,13 +180,32 @@ class PgoutputScanner:
         self._serial += 1
         yield RowLogged(relation, op, old, is_old_whole, new, self._inside(), number, self._serial, size)
 
+    def _describe(self, relation: Relation) -> None:
+        self._relations.pop(relation.oid, None)
+        self._described.pop(relation.oid, None)
+        if TableId(relation.schema, relation.name) == DDL_LOG:
+            self._ddl_log = relation
+            return
+        if self._ddl_log is not None and relation.oid == self._ddl_log.oid:
+            self._ddl_log = None
+        self._described[relation.oid] = relation
+
+    def _altered(self, ddl_log: Relation, op: Op, new: Cells | None) -> Iterator[TableAltered]:
+        number = self._count()
+        self._serial += 1
+        written = {column.name: cell for column, cell in zip(ddl_log.columns, new or (), strict=False)}.get(_WRITTEN)
+        if op is Op.CREATE and isinstance(written, bytes):
+            yield TableAltered(written, self._inside(), number)
+
     def _emptied(self, oids: Sequence[int]) -> Iterator[PostgresItem]:
         # As many rows as tables: each of them may have been described, and a description has a place, too.
         number = self._number() + STEPS_PER_ROW * (len(oids) - 1)
         if not self._is_before(number):
             for oid in oids:
                 yield from self._seen(oid, number)
-            yield TablesTruncated(tuple(map(self._relation, oids)), self._inside(), number)
+            ddl_log = self._ddl_log.oid if self._ddl_log is not None else None
+            emptied = tuple(self._relation(oid) for oid in oids if oid != ddl_log)
+            yield TablesTruncated(emptied, self._inside(), number)
         self._count(len(oids))
 
     def _seen(self, oid: int, ahead_of: int) -> Iterator[PostgresItem]:

@@ -11,6 +11,7 @@ from psycopg.types.array import ListDumper
 
 from penstock.adapters.postgres.connection import PostgresServer
 from penstock.adapters.postgres.source.connection import connect, connected, explained
+from penstock.adapters.postgres.source.ddl_trigger import ensure_ddl_trigger
 from penstock.demo.schema import SCHEMA
 from penstock.demo.sources.postgres_rows import PostgresSnapshot
 from penstock.demo.sources.postgres_schema import WORDS
@@ -63,7 +64,7 @@ class PostgresDatabase:
         return {str(name) for (name,) in rows}
 
     def create_login(self, user: str, password: str) -> None:
-        """See SourceDatabase: with a publication, which only a superuser makes of all tables."""
+        """See SourceDatabase: with a publication of all tables and event triggers, which only a superuser makes."""
         with connected(self._server) as connection:
             for statement in (
                 f"DROP PUBLICATION IF EXISTS {PUBLICATION}",
@@ -75,6 +76,7 @@ class PostgresDatabase:
                 f"ALTER DEFAULT PRIVILEGES IN SCHEMA {SCHEMA} GRANT SELECT ON TABLES TO {user}",
             ):
                 connection.execute(statement.encode())
+            ensure_ddl_trigger(connection, PUBLICATION)
 
     @contextmanager
     def open_snapshot(self, schema: str) -> Iterator[Snapshot]:
@@ -100,4 +102,4 @@ class PostgresKind:
         """See SourceKind."""
         database = server.database if isinstance(server, PostgresServer) else ""
         where = (f"host: {server.host}", f"port: {server.port}", f"database: {database}")
-        return ("kind: postgres", *where, f"publication: {PUBLICATION}")
+        return ("kind: postgres", *where, f"publication: {PUBLICATION}", "ddl_trigger: true")

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.adapters.postgres.connection import PostgresServer
-    from penstock.adapters.postgres.source.catalog import SourceTable
     from penstock.adapters.postgres.source.publication import Publication, Published
     from penstock.core.audit.dialects import AuditDialect
     from penstock.core.positions import Position
+    from penstock.core.postgres.catalog import SourceTable
     from penstock.core.postgres.types import SpecialValues
     from penstock.core.tables import TableId, TableSchema
 

@@ -5,14 +5,11 @@ Source: PostgreSQL 18 documentation, "System Catalogs".
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
-from penstock.core.postgres.messages import Relation, RelationColumn
+from penstock.core.postgres.catalog import DDL_LOG, ColumnRow, KeyRow, SourceTable, TableRow, source_tables
 from penstock.core.postgres.partitions import Partition
-from penstock.core.postgres.pgoutput import IDENTITIES
 from penstock.core.postgres.types import TypeInfo
 from penstock.core.tables import TableId
 
@@ -23,40 +20,44 @@ if TYPE_CHECKING:
 
     from penstock.core.positions import Partitions
 
-_SYSTEM_SCHEMAS: Final = ("pg_catalog", "information_schema")
+_SYSTEM_SCHEMAS: Final = ("pg_catalog", "information_schema", DDL_LOG.schema)
 
-_TABLES: Final = """
+TABLES: Final = """
 SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, coalesce(obj_description(c.oid, 'pg_class'), ''),
        c.relkind::text
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE {which}
  ORDER BY n.nspname, c.relname
 """
-# A column that is NOT NULL had values when it was added. If PostgreSQL has not kept them apart, and has written the
-# table's files anew since it was made, it may have computed them, though the default is gone by now.
-_COLUMNS: Final = """
+# What a domain has for a default is none of the column, and may be computed as any other.
+COLUMNS: Final = """
 SELECT a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod,
        coalesce(col_description(a.attrelid, a.attnum), ''),
        CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1] END,
-       CASE WHEN a.attidentity <> '' THEN true WHEN a.atthasmissing THEN false WHEN a.atthasdef THEN true
-            WHEN NOT a.attnotnull THEN false WHEN c.relkind = 'p' THEN
-              EXISTS (SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class leaf ON leaf.oid = p.relid
-                       WHERE p.isleaf AND leaf.relfilenode <> leaf.oid)
-            ELSE c.relfilenode <> c.oid END,
+       CASE WHEN a.attidentity <> '' THEN true WHEN a.atthasmissing THEN false
+            WHEN a.atthasdef OR t.typdefault IS NOT NULL OR t.typdefaultbin IS NOT NULL THEN true {kept} END,
        a.attgenerated <> ''
-  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
- WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid
+ WHERE a.attrelid = ANY({oids}) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum
+"""
+# A column that is NOT NULL had values when it was added. If PostgreSQL has not kept them apart, and has written the
+# table's files anew since it was made, it may have computed them, though the default is gone by now.
+_KEPT: Final = """
+WHEN NOT a.attnotnull THEN false WHEN c.relkind = 'p' THEN
+  EXISTS (SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class leaf ON leaf.oid = p.relid
+           WHERE p.isleaf AND leaf.relfilenode <> leaf.oid)
+ELSE c.relfilenode <> c.oid
 """
 # One that is checked behind a statement, or a transaction, is no replica identity, and lets two rows have one key
 # meanwhile: in the log a row would take another one's place.
-_KEYS: Final = """
+KEYS: Final = """
 SELECT i.indrelid::bigint, i.indisprimary, i.indisreplident,
        ARRAY(SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY k(attnum, place)
               JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
              WHERE k.place <= i.indnkeyatts ORDER BY k.place)
   FROM pg_index i
- WHERE i.indrelid = ANY(%s::oid[]) AND (i.indisprimary OR i.indisreplident) AND i.indisvalid
+ WHERE i.indrelid = ANY({oids}) AND (i.indisprimary OR i.indisreplident) AND i.indisvalid
    AND i.indimmediate
 """
 # A table's system columns are written with it, and never again; a row of pg_inherits is by the table's own ATTACH.
@@ -82,32 +83,6 @@ SELECT t.oid::bigint, t.typname, t.typtype::text, t.typbasetype::bigint, t.typty
 """
 
 
-_PARTITIONED: Final = "p"
-
-_Described: TypeAlias = tuple[int, str, str, str, str, str]
-
-
-class _ColumnRow(NamedTuple):
-    number: int
-    name: str
-    type_oid: int
-    modifier: int
-    comment: str
-    missing: str | None
-    is_computed: bool
-    is_generated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTable:
-    """A table, and what a relation message would say of it; `has_identity`: updates of it can be logged."""
-
-    table: CatalogTable
-    relation: Relation
-    has_identity: bool
-    is_partitioned: bool
-
-
 def read_types(connection: psycopg.Connection) -> Mapping[int, TypeInfo]:
     """Look all types up, by OID. Raises psycopg.Error."""
     rows = connection.execute(_TYPES).fetchall()
@@ -119,7 +94,7 @@ def read_types(connection: psycopg.Connection) -> Mapping[int, TypeInfo]:
 
 def read_table(connection: psycopg.Connection, oid: int) -> SourceTable | None:
     """Look one table up; None if it is gone. Raises psycopg.Error."""
-    rows = connection.execute(_TABLES.format(which="c.oid = %s::oid"), (oid,)).fetchall()
+    rows = connection.execute(TABLES.format(which="c.oid = %s::oid"), (oid,)).fetchall()
     return next(iter(_with_columns(connection, rows)), None)
 
 
@@ -130,7 +105,7 @@ def read_tables(connection: psycopg.Connection, partitions: Partitions) -> Seque
     """
     kinds = "c.relkind = 'r'" if partitions == "many" else "c.relkind IN ('r', 'p') AND NOT c.relispartition"
     which = f"{kinds} AND c.relpersistence = 'p' AND n.nspname <> ALL(%s) AND n.nspname !~ '^pg_toast'"
-    rows = connection.execute(_TABLES.format(which=which), (list(_SYSTEM_SCHEMAS),)).fetchall()
+    rows = connection.execute(TABLES.format(which=which), (list(_SYSTEM_SCHEMAS),)).fetchall()
     return _with_columns(connection, rows)
 
 
@@ -159,21 +134,14 @@ def read_next_oid(connection: psycopg.Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def _with_columns(connection: psycopg.Connection, rows: Sequence[_Described]) -> Sequence[SourceTable]:
-    oids = [row[0] for row in rows]
-    columns: defaultdict[int, list[_ColumnRow]] = defaultdict(list)
-    for oid, *column in connection.execute(_COLUMNS, (oids,)).fetchall():
-        columns[oid].append(_ColumnRow(*column))
-    keys: dict[int, tuple[str, ...]] = {}
-    identities: dict[int, tuple[str, ...]] = {}
-    for oid, is_primary, is_identity, names in connection.execute(_KEYS, (oids,)).fetchall():
-        if is_primary:
-            keys[oid] = tuple(names)
-        if is_identity:
-            identities[oid] = tuple(names)
-    partitions = _read_partitions(connection, [row[0] for row in rows if row[-1] == _PARTITIONED])
-    tables = [_table(row, columns[row[0]], keys.get(row[0], ()), identities.get(row[0], ())) for row in rows]
-    return [replace(each, table=replace(each.table, partitions=partitions.get(each.table.oid))) for each in tables]
+def _with_columns(connection: psycopg.Connection, rows: Sequence[tuple[object, ...]]) -> Sequence[SourceTable]:
+    tables = [TableRow._make(row) for row in rows]
+    oids = [table.oid for table in tables]
+    columns = connection.execute(COLUMNS.format(oids="%s::oid[]", kept=_KEPT), (oids,)).fetchall()
+    keys = connection.execute(KEYS.format(oids="%s::oid[]"), (oids,)).fetchall()
+    found = source_tables(tables, map(ColumnRow._make, columns), map(KeyRow._make, keys))
+    partitions = _read_partitions(connection, [each.table.oid for each in found if each.is_partitioned])
+    return [replace(each, table=replace(each.table, partitions=partitions.get(each.table.oid))) for each in found]
 
 
 def _read_partitions(connection: psycopg.Connection, oids: Sequence[int]) -> Mapping[int, tuple[Partition, ...]]:
@@ -183,27 +151,3 @@ def _read_partitions(connection: psycopg.Connection, oids: Sequence[int]) -> Map
         for oid, *partition, identity in connection.execute(_PARTITIONS, (list(oids),)).fetchall():
             found[oid].append(replace(Partition(*partition), identity=tuple(identity)))
     return {oid: tuple(partitions) for oid, partitions in found.items()}
-
-
-def _table(
-    row: _Described, columns: Sequence[_ColumnRow], key: tuple[str, ...], identity_key: tuple[str, ...]
-) -> SourceTable:
-    oid, schema, name, identity, comment, kind = row
-    generated = tuple(_column(column) for column in columns if column.is_generated)
-    columns = [column for column in columns if not column.is_generated]
-    names = tuple(column.name for column in columns)
-    known = {"d": key, "i": identity_key, "f": names}.get(identity, ())
-    described = tuple(map(_column, columns))
-    listed = tuple(RelationColumn(c.name, c.type_oid, c.modifier, c.name in known) for c in columns)
-    relation = Relation(oid, schema, name, IDENTITIES[identity], listed)
-    return SourceTable(
-        CatalogTable(oid, schema, name, described, key, comment, generated=generated),
-        relation,
-        bool(known) or identity == "f",
-        kind == _PARTITIONED,
-    )
-
-
-def _column(column: _ColumnRow) -> CatalogColumn:
-    is_computed = column.is_computed or column.is_generated
-    return CatalogColumn(column.number, column.name, column.comment, column.missing, is_computed)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from penstock.adapters.postgres.source.catalog import SourceTable
     from penstock.adapters.postgres.source.publication import Published
+    from penstock.core.postgres.catalog import SourceTable
     from penstock.core.snapshots import SnapshotOptions
     from penstock.core.tables import TableId
 

@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS: Final = 10
 _LOCK_SECONDS: Final = 60
 _ALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
-_PRINTED: Final = {
-    # How values are printed: `penstock.core.postgres.values` reads nothing else.
-    "client_encoding": "UTF8",
+PRINTED: Final = {
     "timezone": "UTC",
     "datestyle": "ISO",
     "intervalstyle": "postgres",
     "bytea_output": "hex",
     "extra_float_digits": "3",
+}
+"""How values are printed: `penstock.core.postgres.values` reads nothing else."""
+_SETTINGS: Final = PRINTED | {
+    "client_encoding": "UTF8",
     "standard_conforming_strings": "on",
     # A policy that hides rows from us is an error then, and not fewer rows.
     "row_security": "off",
@@ -134,7 +136,7 @@ def _connect(server: PostgresServer, *, replication: bool) -> psycopg.Connection
         password=server.password,
         connect_timeout=_CONNECT_SECONDS,
         application_name="penstock",
-        options=" ".join(f"-c {name}={value}" for name, value in _PRINTED.items()),
+        options=" ".join(f"-c {name}={value}" for name, value in _SETTINGS.items()),
         **{name: str(value) for name, value in (_ALIVE | dict(server.tls) | more).items()},
     )
     with explained(server):

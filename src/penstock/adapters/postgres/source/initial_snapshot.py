@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
 
     from penstock.adapters.postgres.connection import PostgresServer
-    from penstock.adapters.postgres.source.catalog import SourceTable
     from penstock.adapters.postgres.source.publication import Publication, Published
     from penstock.core.changes import RowBatch
+    from penstock.core.postgres.catalog import SourceTable
     from penstock.core.postgres.types import SpecialValues, TypeInfo
     from penstock.core.tables import TableId, TableSchema
 

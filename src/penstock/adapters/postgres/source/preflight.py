@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.postgres.source.catalog import read_tables, read_unreadable
 from penstock.adapters.postgres.source.connection import UNCHECKED, connect_to_log
+from penstock.adapters.postgres.source.ddl_trigger import examine_ddl_trigger
 from penstock.adapters.postgres.source.publication import (
     describe_forbidden,
     describe_partitions,
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     import psycopg
 
     from penstock.adapters.postgres.connection import PostgresServer
-    from penstock.adapters.postgres.source.catalog import SourceTable
     from penstock.adapters.postgres.source.publication import Publication
     from penstock.adapters.postgres.source.slot import SlotState
+    from penstock.core.postgres.catalog import SourceTable
     from penstock.core.tables import TableId
 
 _OLDEST: Final = 120000
@@ -49,12 +50,16 @@ _SHOWN_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class LogAccess:
-    """How a source's log is read: the login, the slot, the publication, and whether standbys are to keep the slot."""
+    """How a source's log is read: the login, the slot and the publication.
+
+    `is_failover`: standbys are to keep the slot. `has_ddl_trigger`: event triggers are to write ALTER TABLE into it.
+    """
 
     server: PostgresServer
     slot: str
     publication: Publication
     is_failover: bool
+    has_ddl_trigger: bool = False
 
 
 def examine_source(
@@ -66,6 +71,8 @@ def examine_source(
     yield from _standbys(connection)
     if access.is_failover:
         yield from _failover(connection)
+    if access.has_ddl_trigger:
+        yield examine_ddl_trigger(connection, access.publication.name)
     yield from _slot(connection, access)
     yield from _tables(connection, access.publication, wanted)
 

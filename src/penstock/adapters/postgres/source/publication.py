@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from penstock.adapters.postgres.source.catalog import SourceTable
     from penstock.core.positions import Partitions
+    from penstock.core.postgres.catalog import SourceTable
 
 _SHOWN_MAX: Final = 10
 _FILTERS_SINCE: Final = 150000

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.adapters.postgres.connection import PostgresServer
-    from penstock.adapters.postgres.source.catalog import SourceTable
     from penstock.adapters.postgres.source.chunk_queries import KeyColumn
     from penstock.adapters.postgres.source.publication import Publication, Published
     from penstock.core.changes import RowBatch
     from penstock.core.positions import Position, WalPosition
+    from penstock.core.postgres.catalog import SourceTable
     from penstock.core.postgres.types import SpecialValues, TypeInfo
     from penstock.core.snapshots import SnapshotOptions
     from penstock.core.tables import TableId, TableSchema

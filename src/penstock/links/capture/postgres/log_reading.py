@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Self, assert_never, cast
 from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.log_items import LogPassed, RowsRead, StatementRead, TransactionsRead
 from penstock.core.positions import wal_position
+from penstock.core.postgres.catalog import written_table
+from penstock.core.postgres.evolution import keeps_key
 from penstock.core.postgres.log_items import (
     STEPS_PER_ROW,
     LogAdvanced,
@@ -16,6 +18,7 @@ from penstock.core.postgres.log_items import (
     RowLogged,
     RowsLogged,
     ShortTransactions,
+    TableAltered,
     TablesTruncated,
     TransactionEnded,
     items_until,
@@ -66,11 +69,22 @@ def tables_changed(statement: LoggedStatement) -> TablesChanged:
 class PostgresReading:
     """Reads items of a stream that begins at a position: see ports/log.LogReading."""
 
-    def __init__(self, begin: WalPosition, catalog: RegisteredCatalog, wanted: Callable[[TableId], bool]) -> None:
-        """Begin at `begin`; a table that `catalog` knows in the shape that the log has is no news."""
+    def __init__(
+        self,
+        begin: WalPosition,
+        catalog: RegisteredCatalog,
+        wanted: Callable[[TableId], bool],
+        *,
+        reads_ddl_log: bool = False,
+    ) -> None:
+        """Begin at `begin`; a table that `catalog` knows in the shape that the log has is no news.
+
+        `reads_ddl_log`: what event triggers wrote of altered tables is told where they were altered.
+        """
         self._reached = begin
         self._catalog = catalog
         self._wanted = wanted
+        self._reads_ddl_log = reads_ddl_log
         self._last: RowLogged | RowsLogged | None = None
         self._decoders: dict[tuple[int, int], tuple[TableSchema, Relation, RowDecoder]] = {}
 
@@ -97,6 +111,8 @@ class PostgresReading:
                     yield LogPassed(self._reached)
                 case RelationSeen():
                     yield from self._described(item)
+                case TableAltered():
+                    yield from self._altered(item)
                 case TablesTruncated():
                     yield from self._truncated(item)
                 case _:
@@ -163,6 +179,22 @@ class PostgresReading:
         rows_from = max(begin.rows_from, min(begin.rows_from + 1, item.ahead_of))
         step = self._statement((item.relation,), after, begin, replace(begin, rows_from=rows_from), item.transaction)
         yield replace(step, statement=replace(tables_changed(step.statement), refused=refused))
+
+    def _altered(self, item: TableAltered) -> Iterator[LogStep]:
+        """Tell a table that is carried as it was written down; what is not told here, its next row brings to light."""
+        written = written_table(item.written.decode()) if self._reads_ddl_log else None
+        if written is None or not self._wanted(written.table.id):
+            return
+        before, after = self._catalog.known(written.relation), self._catalog.written_shape(written)
+        named_so = self._catalog.table_schema(written.table.id)
+        if before is None or before == after or (named_so is not None and named_so.number != after.number):
+            return
+        if not keeps_key(before, after):
+            # It may have its key again before there is a row.
+            return
+        begin = self._inside(item.transaction, item.number)
+        end = replace(begin, rows_from=item.number + 1)
+        yield self._statement((written.relation,), after, begin, end, item.transaction)
 
     def _truncated(self, item: TablesTruncated) -> Iterator[LogStep]:
         """Tables that are not carried are left to themselves."""

@@ -19,6 +19,7 @@ from penstock.core.tables import TableId
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from penstock.core.postgres.catalog import CatalogTable, SourceTable
     from penstock.core.postgres.messages import Relation
     from penstock.core.postgres.types import SpecialValues, TypeInfo
     from penstock.core.refusals import Refusal
@@ -77,13 +78,25 @@ class RegisteredCatalog:
 
     def shape(self, relation: Relation, xid: int) -> TableSchema:
         """Return the table that a relation message describes, in the transaction `xid`."""
+        return self._schema(relation, self._relations.table(relation.oid, xid), self.known(relation))
+
+    def shape_of_new(self, relation: Relation, xid: int) -> TableSchema:
+        """Return the same of a table that only has the number of one that was announced."""
+        return self._schema(relation, self._relations.table(relation.oid, xid), None)
+
+    def written_shape(self, written: SourceTable) -> TableSchema:
+        """Return a table that was announced as it was written down where it was altered."""
+        # How it is published is not written down, and is as it was.
+        catalog = replace(written.table, published=None)
+        return self._schema(written.relation, catalog, self.known(written.relation))
+
+    def known(self, relation: Relation) -> TableSchema | None:
+        """Return what the table was announced as, None if it was not; it may have had another name then."""
         known = self._announced(TableId(relation.schema, relation.name))
-        known = known if known is not None and known.number == relation.oid else None
-        found = self._relations.table(relation.oid, xid)
-        if found is None and known is None:
-            # It was renamed, and is gone by now: what it was under its old name is all that is left to know.
-            known = self._with_number(relation.oid)
-        return table_schema(relation, found, self.types(relation), known, self._special)
+        return known if known is not None and known.number == relation.oid else self._with_number(relation.oid)
+
+    def _schema(self, relation: Relation, catalog: CatalogTable | None, known: TableSchema | None) -> TableSchema:
+        return table_schema(relation, catalog, self.types(relation), known, self._special)
 
     def refused(self, relation: Relation, schema: TableSchema) -> Refusal | None:
         """Return why changed rows of a table that was described so are not known; None if they are, or by now are."""

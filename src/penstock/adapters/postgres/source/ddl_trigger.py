@@ -1,0 +1,164 @@
+"""Event triggers that write into a table of ours what ALTER TABLE makes of a table, where the log has no DDL.
+
+Source: PostgreSQL 18 documentation, "Event Triggers" and "Event Trigger Functions".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from psycopg import errors, sql
+
+from penstock.adapters.postgres.source.catalog import COLUMNS, KEYS, TABLES
+from penstock.adapters.postgres.source.connection import PRINTED
+from penstock.adapters.postgres.source.publication import publication_exists, read_numbers
+from penstock.core.errors import UnfitServerError
+from penstock.core.findings import Finding
+from penstock.core.postgres.catalog import DDL_LOG, ColumnRow, KeyRow, TableRow
+
+if TYPE_CHECKING:
+    import psycopg
+
+_TRIGGERS: Final = ("penstock_ddl", "penstock_ddl_rewrite")
+_ENABLED: Final = ("O", "A")
+_FIELDS: Final = {"table": TableRow._fields, "columns": ColumnRow._fields, "keys": KeyRow._fields}
+_OF_ONE: Final = "ARRAY[altered]"
+# A table whose rows are published without some columns is described by the log alone. The older the release that
+# made the function, the fewer columns has its pg_publication_rel: so these are asked for by name.
+_WANTED: Final = """
+c.oid = altered AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT EXISTS (
+    SELECT FROM pg_publication_rel r WHERE r.prrelid = c.oid AND to_jsonb(r)->>'prattrs' IS NOT NULL)
+"""
+# A statement of others must not fail for us: without the row, the next changed row tells of the table, as ever.
+_FUNCTION: Final = """
+CREATE OR REPLACE FUNCTION penstock_ddl.tell() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp {printed} AS $penstock$
+DECLARE
+  altered oid;
+  changed oid[];
+BEGIN
+  IF tg_event = 'table_rewrite' THEN
+    changed := ARRAY[pg_event_trigger_table_rewrite_oid()];
+  ELSE
+    changed := ARRAY(SELECT DISTINCT objid FROM pg_event_trigger_ddl_commands() WHERE classid = 'pg_class'::regclass);
+  END IF;
+  DELETE FROM penstock_ddl.log WHERE written < now() - interval '7 days';
+  FOREACH altered IN ARRAY changed LOOP
+    INSERT INTO penstock_ddl.log (described)
+    SELECT json_build_object('table', row_to_json(t), 'columns', ({columns}), 'keys', ({keys}))::text
+      FROM ({table}) t ({table_fields});
+  END LOOP;
+EXCEPTION WHEN OTHERS THEN
+  RAISE WARNING 'penstock_ddl.tell: %', sqlerrm;
+END $penstock$
+"""
+_LISTED: Final = "SELECT json_agg(row_to_json(x)) FROM ({query}) x ({fields})"
+_STATEMENTS: Final = (
+    "CREATE SCHEMA IF NOT EXISTS penstock_ddl",
+    (
+        "CREATE TABLE IF NOT EXISTS penstock_ddl.log (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+        " written timestamptz NOT NULL DEFAULT now(), described text NOT NULL)"
+    ),
+    _FUNCTION,
+    "DROP EVENT TRIGGER IF EXISTS penstock_ddl",
+    (
+        "CREATE EVENT TRIGGER penstock_ddl ON ddl_command_end WHEN TAG IN ('ALTER TABLE')"
+        " EXECUTE FUNCTION penstock_ddl.tell()"
+    ),
+    "DROP EVENT TRIGGER IF EXISTS penstock_ddl_rewrite",
+    (
+        "CREATE EVENT TRIGGER penstock_ddl_rewrite ON table_rewrite WHEN TAG IN ('ALTER TABLE')"
+        " EXECUTE FUNCTION penstock_ddl.tell()"
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What there is: event triggers that fire, and whether the publication has the table that they write."""
+
+    triggers: frozenset[str]
+    is_published: bool
+
+    @property
+    def is_whole(self) -> bool:
+        return self.triggers.issuperset(_TRIGGERS) and self.is_published
+
+
+def trigger_statements() -> list[str]:
+    """What makes the triggers, one statement each; a superuser has to type them."""
+    parts = {
+        "columns": _listed(COLUMNS.format(oids=_OF_ONE, kept="ELSE false"), "columns"),
+        "keys": _listed(KEYS.format(oids=_OF_ONE), "keys"),
+        "table": TABLES.format(which=_WANTED),
+        "table_fields": ", ".join(_FIELDS["table"]),
+        # Whoever types ALTER TABLE may have values printed otherwise.
+        "printed": " ".join(f"SET {name} = '{value}'" for name, value in PRINTED.items()),
+    }
+    return [each.format(**parts) if each is _FUNCTION else each for each in _STATEMENTS]
+
+
+def ensure_ddl_trigger(connection: psycopg.Connection, publication: str) -> None:
+    """Make the triggers unless they are there, and have them published.
+
+    Raises UnfitServerError where we may not. Raises psycopg.Error.
+    """
+    found = _read(connection, publication)
+    try:
+        with connection.transaction():
+            if not found.triggers.issuperset(_TRIGGERS):
+                for statement in trigger_statements():
+                    connection.execute(statement.encode())
+        if not _read(connection, publication).is_published and publication_exists(connection, publication):
+            connection.execute(
+                sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(
+                    sql.Identifier(publication), sql.Identifier(DDL_LOG.schema, DDL_LOG.name)
+                )
+            )
+    except errors.InsufficientPrivilege as error:
+        raise UnfitServerError(*_describe(connection, publication, found)) from error
+
+
+def examine_ddl_trigger(connection: psycopg.Connection, publication: str) -> Finding:
+    """Say whether the triggers are there, or can be made by a start. Raises psycopg.Error."""
+    found = _read(connection, publication)
+    if found.is_whole:
+        return Finding("ok", "ddl_trigger", "event triggers write ALTER TABLE into the log")
+    row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
+    if row and row[0]:
+        return Finding("ok", "ddl_trigger", "event triggers are made at the next start")
+    return Finding("error", "ddl_trigger", *_describe(connection, publication, found))
+
+
+def _read(connection: psycopg.Connection, publication: str) -> _Found:
+    rows = connection.execute(
+        "SELECT evtname::text FROM pg_event_trigger WHERE evtname = ANY(%s) AND evtenabled::text = ANY(%s)",
+        (list(_TRIGGERS), list(_ENABLED)),
+    ).fetchall()
+    # By its name, without a right to its schema.
+    log = connection.execute(
+        "SELECT c.oid::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = %s AND c.relname = %s",
+        (DDL_LOG.schema, DDL_LOG.name),
+    ).fetchone()
+    is_published = log is not None and read_numbers(connection, publication, log[0])[0] is not None
+    return _Found(frozenset(name for (name,) in rows), is_published)
+
+
+def _describe(connection: psycopg.Connection, publication: str, found: _Found) -> tuple[str, str]:
+    """Say what is missing, and what to type."""
+    user = connection.info.user
+    if not found.triggers.issuperset(_TRIGGERS):
+        message = f"the source has `ddl_trigger: true`, and {user} may not make event triggers"
+        hint = (
+            "type as a superuser what docs/postgres.md has for it, or let `user` be a superuser for one start; or take "
+            "`ddl_trigger` out of the source"
+        )
+        return message, hint
+    message = f"the source has `ddl_trigger: true`, and the publication {publication} lacks {DDL_LOG}"
+    return message, f"as its owner: ALTER PUBLICATION {publication} ADD TABLE {DDL_LOG}"
+
+
+def _listed(query: str, kind: str) -> str:
+    return _LISTED.format(query=query, fields=", ".join(_FIELDS[kind]))
