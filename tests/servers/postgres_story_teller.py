@@ -26,6 +26,7 @@ _VALUES: Final = {
     "mood": ("'sad'", "'ok'", "NULL"),
 }
 _LARGE: Final = "(SELECT string_agg(md5(({0} + i)::text), '') FROM generate_series(1, 100) i)"
+_TRIES: Final = 100
 _COLUMNS: Final = (
     "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a WHERE a.attrelid = to_regclass(%s)"
     " AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
@@ -58,13 +59,16 @@ class PostgresTeller:
         self._run("COMMIT")
 
     def show(self) -> None:
-        """Insert a row into each table, so that the log tells what it is like now."""
+        """Insert a row into each table, so that the log tells what it is like now; NULL is not for every column."""
         for (table,) in self.session.execute(
             "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 1"
         ).fetchall():
-            self._run(f'INSERT INTO "{table}" <values 1>')
+            if not any(self._run(f'INSERT INTO "{table}" <values {seed}>') for seed in range(_TRIES)):
+                message = f"no row could be written into {table}: {self.told[-1]}"
+                raise AssertionError(message)
 
-    def _run(self, template: str) -> None:
+    def _run(self, template: str) -> bool:
+        """Return whether it was accepted."""
         table = found[1] if (found := _TABLE.search(template)) else "a"
         # A refusal must not end the transaction that it is in.
         is_inside = self.session.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
@@ -78,8 +82,9 @@ class PostgresTeller:
             self.told.append(f"-- {template} -- {str(error).splitlines()[0]}")
             if self.session.info.transaction_status == psycopg.pq.TransactionStatus.INERROR:
                 self._after_refusal()
-            return
+            return False
         self.told.append(sql)
+        return True
 
     def _after_refusal(self) -> None:
         try:

@@ -297,16 +297,17 @@ def _with_left_out(
 
     What becomes of them from here on is passed by: should they be asked for again, their rows are not known.
     """
-    place = str(record.position)
-    announced = [each for each in parts.table_catalog.announced() if not parts.table_catalog.wanted(each.table)]
-    return {**{str(each.table): _left_out(each, place) for each in announced}, **stopped}
+    place, catalog = str(record.position), parts.table_catalog
+    announced = [each for each in catalog.announced() if not catalog.wanted(each.table)]
+    return {**{str(each.table): _left_out(each, place, catalog.connector) for each in announced}, **stopped}
 
 
-def _left_out(told: SchemaChange, place: str) -> StoppedTable:
+def _left_out(told: SchemaChange, place: str, connector: str) -> StoppedTable:
     error = f"table {told.table} was left out of `tables` at {place}: its changes from there on were not carried"
-    lock = " --full-lock (MySQL and MariaDB)" if told.key_schema_id is None else ""
-    hint = f'type: penstock snapshot FILE {shell_word(told.table)}{lock}; or leave it out again with "!{told.table}"'
-    return StoppedTable(place, error, hint)
+    again = f"type: penstock snapshot FILE {shell_word(told.table)}"
+    if told.key_schema_id is None:
+        again = f"{again} --full-lock" if connector == "mysql" else f"give {told.table} a primary key, and {again}"
+    return StoppedTable(place, error, f'{again}; or leave it out again with "!{told.table}"')
 
 
 def committed_record(publisher: Publisher) -> CaptureRecord | None:
