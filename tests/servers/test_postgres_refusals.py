@@ -145,8 +145,10 @@ def test_who_may_make_no_event_triggers_is_told_so_and_goes_on_where_others_made
         with pytest.raises(UnfitServerError, match="may not make event triggers") as refused:
             ensure_ddl_trigger(connection, name)
         assert examine_ddl_trigger(connection, name) == Finding(
-            "error", "ddl_trigger", refused.value.message, refused.value.hint
+            "warning", "ddl_trigger", refused.value.message, refused.value.hint
         )
+        # Whoever had made a table of this name before would have its triggers run by a superuser.
+        source.execute("CREATE SCHEMA penstock_ddl", "CREATE TABLE penstock_ddl.log (described text)")
         source.execute(*trigger_statements())
         with pytest.raises(UnfitServerError, match=f"the publication {name} lacks penstock_ddl.log") as lacking:
             ensure_ddl_trigger(connection, name)
@@ -156,7 +158,7 @@ def test_who_may_make_no_event_triggers_is_told_so_and_goes_on_where_others_made
 
         assert examine_ddl_trigger(connection, name).level == "ok"
         source.execute("ALTER EVENT TRIGGER penstock_ddl DISABLE")
-        assert examine_ddl_trigger(connection, name).level == "error"
+        assert examine_ddl_trigger(connection, name).level == "warning"
     # Whoever may makes them anew.
     ensure_ddl_trigger(source.connection, name)
     assert examine_ddl_trigger(source.connection, name).level == "ok"

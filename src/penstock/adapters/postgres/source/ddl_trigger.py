@@ -12,7 +12,7 @@ from psycopg import errors, sql
 
 from penstock.adapters.postgres.source.catalog import COLUMNS, KEYS, TABLES
 from penstock.adapters.postgres.source.connection import PRINTED
-from penstock.adapters.postgres.source.publication import publication_exists, read_numbers
+from penstock.adapters.postgres.source.publication import read_numbers
 from penstock.core.errors import UnfitServerError
 from penstock.core.findings import Finding
 from penstock.core.postgres.catalog import DDL_LOG, ColumnRow, KeyRow, TableRow
@@ -32,7 +32,7 @@ c.oid = altered AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT E
 """
 # A statement of others must not fail for us: without the row, the next changed row tells of the table, as ever.
 _FUNCTION: Final = """
-CREATE OR REPLACE FUNCTION penstock_ddl.tell() RETURNS event_trigger
+CREATE FUNCTION penstock_ddl.tell() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp {printed} AS $penstock$
 DECLARE
   altered oid;
@@ -54,19 +54,20 @@ EXCEPTION WHEN OTHERS THEN
 END $penstock$
 """
 _LISTED: Final = "SELECT json_agg(row_to_json(x)) FROM ({query}) x ({fields})"
+# Nothing of it is taken over: on a table of somebody else's the function would do with a superuser's rights what its
+# owner wants.
 _STATEMENTS: Final = (
-    "CREATE SCHEMA IF NOT EXISTS penstock_ddl",
+    "DROP SCHEMA IF EXISTS penstock_ddl CASCADE",
+    "CREATE SCHEMA penstock_ddl",
     (
-        "CREATE TABLE IF NOT EXISTS penstock_ddl.log (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+        "CREATE TABLE penstock_ddl.log (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
         " written timestamptz NOT NULL DEFAULT now(), described text NOT NULL)"
     ),
     _FUNCTION,
-    "DROP EVENT TRIGGER IF EXISTS penstock_ddl",
     (
         "CREATE EVENT TRIGGER penstock_ddl ON ddl_command_end WHEN TAG IN ('ALTER TABLE')"
         " EXECUTE FUNCTION penstock_ddl.tell()"
     ),
-    "DROP EVENT TRIGGER IF EXISTS penstock_ddl_rewrite",
     (
         "CREATE EVENT TRIGGER penstock_ddl_rewrite ON table_rewrite WHEN TAG IN ('ALTER TABLE')"
         " EXECUTE FUNCTION penstock_ddl.tell()"
@@ -82,8 +83,12 @@ class _Found:
     is_published: bool
 
     @property
+    def has_triggers(self) -> bool:
+        return self.triggers.issuperset(_TRIGGERS)
+
+    @property
     def is_whole(self) -> bool:
-        return self.triggers.issuperset(_TRIGGERS) and self.is_published
+        return self.has_triggers and self.is_published
 
 
 def trigger_statements() -> list[str]:
@@ -105,17 +110,18 @@ def ensure_ddl_trigger(connection: psycopg.Connection, publication: str) -> None
     Raises UnfitServerError where we may not. Raises psycopg.Error.
     """
     found = _read(connection, publication)
+    if found.is_whole:
+        return
     try:
         with connection.transaction():
-            if not found.triggers.issuperset(_TRIGGERS):
+            # Of several pipelines that start at once, one makes them.
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('penstock_ddl'))")
+            if not _read(connection, publication).has_triggers:
                 for statement in trigger_statements():
                     connection.execute(statement.encode())
-        if not _read(connection, publication).is_published and publication_exists(connection, publication):
-            connection.execute(
-                sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(
-                    sql.Identifier(publication), sql.Identifier(DDL_LOG.schema, DDL_LOG.name)
-                )
-            )
+            if not _read(connection, publication).is_published:
+                added = sql.Identifier(publication), sql.Identifier(DDL_LOG.schema, DDL_LOG.name)
+                connection.execute(sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(*added))
     except errors.InsufficientPrivilege as error:
         raise UnfitServerError(*_describe(connection, publication, found)) from error
 
@@ -128,7 +134,8 @@ def examine_ddl_trigger(connection: psycopg.Connection, publication: str) -> Fin
     row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
     if row and row[0]:
         return Finding("ok", "ddl_trigger", "event triggers are made at the next start")
-    return Finding("error", "ddl_trigger", *_describe(connection, publication, found))
+    # Some providers let others make them: the start tries.
+    return Finding("warning", "ddl_trigger", *_describe(connection, publication, found))
 
 
 def _read(connection: psycopg.Connection, publication: str) -> _Found:
@@ -149,7 +156,7 @@ def _read(connection: psycopg.Connection, publication: str) -> _Found:
 def _describe(connection: psycopg.Connection, publication: str, found: _Found) -> tuple[str, str]:
     """Say what is missing, and what to type."""
     user = connection.info.user
-    if not found.triggers.issuperset(_TRIGGERS):
+    if not found.has_triggers:
         message = f"the source has `ddl_trigger: true`, and {user} may not make event triggers"
         hint = (
             "type as a superuser what docs/postgres.md has for it, or let `user` be a superuser for one start; or take "
