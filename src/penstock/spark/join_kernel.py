@@ -29,6 +29,8 @@ _SETTINGS = {
     f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+    # Of the logs of changes, which are most of a checkpoint. A state that was begun with another codec keeps that.
+    f"{_STATE_STORE}.compression.codec": "zstd",
     # What a power cut left of a snapshot of the state is passed over for the one before it, with the changes since.
     f"{_STATE_STORE}.autoSnapshotRepair.enabled": "true",
     # Of the messages that go to Python, and of the blocks that come back; other links have few rows, and large ones.
