@@ -237,6 +237,25 @@ def test_a_pipeline_has_what_triggers_wrote_down_in_the_middle_of_a_transaction_
     assert chain.rows("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'penstock_ddl'") == [(0,)]
 
 
+def test_documents_and_arrays_that_came_with_a_column_are_in_older_rows(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(*_MADE)
+    chain.carry()
+
+    chain.write(
+        """ALTER TABLE t ADD c jsonb NOT NULL DEFAULT '{"b": [1], "a": {}}', ADD d text[] DEFAULT '{x,"y z"}'""",
+        "INSERT INTO t SELECT id + 1, a, b FROM t",
+    )
+    chain.carry()
+
+    # The second row came by the log.
+    assert chain.rows("SELECT id, c, d FROM public.t ORDER BY id") == [
+        (1, '{"a": {}, "b": [1]}', '["x","y z"]'),
+        (2, '{"a": {}, "b": [1]}', '["x","y z"]'),
+    ]
+
+
 def test_the_default_of_a_box_has_all_of_its_corners(watched: tuple[SourceDatabase, WalStream]) -> None:
     # PostgreSQL parts the boxes of an array by semicolons.
     source, _ = watched
