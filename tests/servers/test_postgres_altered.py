@@ -13,6 +13,7 @@ import pytest
 from tests.servers.followed_postgres import FollowedPostgres
 from tests.servers.postgres_source_case import SourceDatabase, source_database
 
+from penstock.adapters.postgres.source.catalog import read_tables
 from penstock.adapters.postgres.source.ddl_trigger import ensure_ddl_trigger
 from penstock.core.tables import TableId
 
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from penstock.dev.postgres import PostgresServer
 
 _MADE: Final = ("CREATE TABLE t (id int PRIMARY KEY, a text, b text)", "INSERT INTO t VALUES (1, 'a', 'b')")
+_PARTITIONED: Final = (
+    "CREATE TABLE t (id int PRIMARY KEY, a text, b text) PARTITION BY RANGE (id)",
+    "CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (10)",
+    "CREATE TABLE high PARTITION OF t FOR VALUES FROM (10) TO (20)",
+    "INSERT INTO t VALUES (1, 'a', 'b'), (11, 'a', 'b')",
+)
 _COMPUTED: Final = "the source computed"
 
 
@@ -50,11 +57,12 @@ def _followed(
     statements: Sequence[str],
     *,
     reads_ddl_log: bool,
+    made: Sequence[str] = _MADE,
 ) -> FollowedPostgres:
-    """Read a table of one row, and then all that the statements did."""
+    """Read a table as it was made, and then all that the statements did."""
     source, stream = watched
     log = FollowedPostgres.open(source, stream, tmp_path, monkeypatch, reads_ddl_log=reads_ddl_log)
-    source.execute(*_MADE)
+    source.execute(*made)
     log.follow()
     source.execute(*statements)
     log.follow()
@@ -73,10 +81,52 @@ def test_older_rows_have_what_came_with_a_column_of_a_table_that_has_another_nam
 
 
 @pytest.mark.parametrize("reads_ddl_log", [False, True])
+def test_older_rows_of_a_partitioned_table_have_what_came_with_a_column(
+    watched: tuple[SourceDatabase, WalStream], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, reads_ddl_log: bool
+) -> None:
+    statements = [
+        "ALTER TABLE t ADD c int NOT NULL DEFAULT 5, ADD d text DEFAULT 'd', ADD e int DEFAULT 7",
+        "ALTER TABLE t ALTER c DROP DEFAULT, ALTER d DROP DEFAULT",
+        "INSERT INTO t (id, c) VALUES (2, 6)",
+    ]
+
+    log = _followed(watched, tmp_path, monkeypatch, statements, reads_ddl_log=reads_ddl_log, made=_PARTITIONED)
+    with closing(log):
+        assert log.stopped == {}
+        log.check()
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["ALTER TABLE t ADD c int DEFAULT 5", "VACUUM FULL low", "ALTER TABLE t ALTER c DROP DEFAULT"],
+        ["ALTER TABLE t ADD c float8 DEFAULT random()"],
+    ],
+)
+def test_a_partitioned_table_stops_unless_all_partitions_have_kept_what_older_rows_got(
+    watched: tuple[SourceDatabase, WalStream], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statements: list[str]
+) -> None:
+    statements = [*statements, "INSERT INTO t (id, c) VALUES (2, 6)"]
+
+    with closing(_followed(watched, tmp_path, monkeypatch, statements, reads_ddl_log=False, made=_PARTITIONED)) as log:
+        assert _COMPUTED in log.stopped["public.t"].error
+
+
+@pytest.mark.parametrize("reads_ddl_log", [False, True])
 @pytest.mark.parametrize(
     "statements",
     [
         ["ALTER TABLE t ADD c chance"],
+        # Nobody wrote down what came before.
+        [
+            "ALTER EVENT TRIGGER penstock_ddl DISABLE",
+            "ALTER TABLE t ADD c int NOT NULL DEFAULT 5",
+            "ALTER TABLE t ALTER c DROP DEFAULT",
+            "VACUUM FULL t",
+            "ALTER EVENT TRIGGER penstock_ddl ENABLE",
+            "ALTER TABLE t ADD d int",
+            "ALTER TABLE t ALTER c SET DEFAULT 6",
+        ],
         ["ALTER TABLE t RENAME TO u", "ALTER TABLE u ADD c float8 DEFAULT random()"],
     ],
 )
@@ -103,6 +153,7 @@ def test_a_table_whose_older_rows_got_computed_values_stops(
         ["ALTER TABLE t ADD c timestamptz DEFAULT '2020-01-02 03:04+02', ADD d bytea, ALTER a TYPE varchar"],
         ["ALTER TABLE t ADD c int DEFAULT 5", "ALTER TABLE t ALTER c SET DEFAULT 6", "VACUUM FULL t"],
         ["ALTER TABLE t ADD c int", "ALTER TABLE t ALTER c SET DEFAULT 6"],
+        ["TRUNCATE t", "ALTER TABLE t ADD c int NOT NULL", "ALTER TABLE t ALTER c SET DEFAULT 6"],
         # Nobody needs the key before the next row.
         ["ALTER TABLE t DROP CONSTRAINT t_pkey", "ALTER TABLE t ADD PRIMARY KEY (id), ADD c int DEFAULT 5"],
         ["ALTER TABLE t RENAME id TO number", "ALTER TABLE t ADD c int DEFAULT 5", "ALTER TABLE t RENAME number TO id"],
@@ -184,6 +235,48 @@ def test_a_pipeline_has_what_triggers_wrote_down_in_the_middle_of_a_transaction_
         source, warehouse = chain.both(f"SELECT * FROM public.{table} ORDER BY id")
         assert warehouse == source, table
     assert chain.rows("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'penstock_ddl'") == [(0,)]
+
+
+def test_documents_and_arrays_that_came_with_a_column_are_in_older_rows(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(*_MADE)
+    chain.carry()
+
+    chain.write(
+        """ALTER TABLE t ADD c jsonb NOT NULL DEFAULT '{"b": [1], "a": {}}', ADD d text[] DEFAULT '{x,"y z"}'""",
+        "INSERT INTO t SELECT id + 1, a, b FROM t",
+    )
+    chain.carry()
+
+    # The second row came by the log.
+    assert chain.rows("SELECT id, c, d FROM public.t ORDER BY id") == [
+        (1, '{"a": {}, "b": [1]}', '["x","y z"]'),
+        (2, '{"a": {}, "b": [1]}', '["x","y z"]'),
+    ]
+
+
+def test_the_default_of_a_box_has_all_of_its_corners(watched: tuple[SourceDatabase, WalStream]) -> None:
+    # PostgreSQL parts the boxes of an array by semicolons.
+    source, _ = watched
+    source.execute(*_MADE, "ALTER TABLE t ADD c box DEFAULT '(2,2),(1,1)', ADD d text[] DEFAULT '{a,\"b,c\"}'")
+
+    (found,) = read_tables(source.connection, "one")
+
+    assert [column.default for column in found.table.columns[3:]] == ["(2,2),(1,1)", '{a,"b,c"}']
+
+
+def test_a_statement_of_others_waits_for_none_in_another_transaction(watched: tuple[SourceDatabase, WalStream]) -> None:
+    source, _ = watched
+    source.execute(*_MADE, "CREATE TABLE u (id int)", "SET lock_timeout = '3s'")
+    source.execute("INSERT INTO penstock_ddl.log (written, described) VALUES (now() - interval '8 days', '')")
+    with closing(source.session()) as other, other.transaction():
+        other.execute("ALTER TABLE u ADD a int")
+
+        source.execute("ALTER TABLE t ADD c int")
+
+    told = source.connection.execute("SELECT described::json->'table'->>'name' FROM penstock_ddl.log ORDER BY number")
+    assert told.fetchall() == [("u",), ("t",)]
 
 
 def test_a_statement_of_others_never_fails_for_the_triggers(watched: tuple[SourceDatabase, WalStream]) -> None:

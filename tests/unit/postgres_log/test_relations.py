@@ -10,7 +10,7 @@ from tests.unit.postgres_log import pgoutput_encoding as encoding
 
 from penstock.core.avro.schemas import table_schema as read_back
 from penstock.core.avro.schemas import value_schema
-from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
+from penstock.core.postgres.catalog import CatalogColumn, CatalogTable, written_table
 from penstock.core.postgres.evolution import column_renames, is_read_as_told, refusal
 from penstock.core.postgres.messages import Relation, RelationColumn
 from penstock.core.postgres.relations import table_schema
@@ -371,3 +371,9 @@ def test_a_table_without_identity_has_the_primary_key_of_the_catalog_or_none() -
     without = table_schema(whole, None, _TYPES)
     assert without.key == ()
     assert not without.partial_rows
+
+
+@pytest.mark.parametrize("written", [b"{}", b"not JSON", b'{"table": "caf\xe9"}'])
+def test_a_table_that_was_written_down_in_another_form_is_left_to_its_next_row(written: bytes) -> None:
+    # A database of encoding SQL_ASCII has bytes of any encoding.
+    assert written_table(written) is None

@@ -125,13 +125,13 @@ def source_tables(
     return [_table(row, by_table[row.oid], primary.get(row.oid, ()), identities.get(row.oid, ())) for row in tables]
 
 
-def written_table(text: str) -> SourceTable | None:
+def written_table(written_down: bytes) -> SourceTable | None:
     """Read a row of DDL_LOG: the table as it was there. None for one of another form, which other releases may write.
 
     It has `table`, `columns` and `keys`, each with the fields of the rows above.
     """
     try:
-        written = json.loads(text)
+        written = json.loads(written_down)
         (found,) = source_tables(
             [TableRow(**written["table"])],
             [ColumnRow(**column) for column in written["columns"]],

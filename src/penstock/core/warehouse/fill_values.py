@@ -68,6 +68,9 @@ def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa
             return _text(dialect, default)
         case PrintedType("uuid" | "inet4" | "inet6"):
             return _cast(dialect, type_, default)
+        case PrintedType("json") if not dialect.json_bytes_max:
+            # It is as PostgreSQL prints the column's values; MySQL has expressions alone.
+            return _cast(dialect, type_, default)
         case PrintedType("date" | "datetime" | "timestamp", digits):
             return quote_text(_printed(_DATE if type_.kind == "date" else _DATETIME, digits, default), dialect)
         case TimeType():

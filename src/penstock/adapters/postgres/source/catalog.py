@@ -29,21 +29,29 @@ SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, coalesce(obj_d
  WHERE {which}
  ORDER BY n.nspname, c.relname
 """
-# What a domain has for a default is none of the column, and may be computed as any other.
+# What a domain has for a default is none of the column, and may be computed as any other. What older rows of a
+# partitioned table have is kept by its partitions: unless all of them still have it, nobody knows what it was.
 COLUMNS: Final = """
 SELECT a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod,
        coalesce(col_description(a.attrelid, a.attnum), ''),
-       CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1] END,
-       CASE WHEN a.attidentity <> '' THEN true WHEN a.atthasmissing THEN false
-            WHEN a.atthasdef OR t.typdefault IS NOT NULL OR t.typdefaultbin IS NOT NULL THEN true {kept} END,
+       CASE WHEN a.atthasmissing THEN array_to_string(a.attmissingval, '') WHEN older.is_one THEN older.value END,
+       CASE WHEN a.attidentity <> '' THEN true WHEN a.atthasmissing OR older.is_one THEN false
+            WHEN a.atthasdef OR older.is_one IS NOT NULL OR t.typdefault IS NOT NULL OR t.typdefaultbin IS NOT NULL
+            THEN true {kept} END,
        a.attgenerated <> ''
-  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN (
+    SELECT root.oid, b.attname AS column, min(value) AS value, min(value) = max(value) AND count(*) = (
+             SELECT count(*) FROM pg_partition_tree(root.oid) WHERE isleaf) AS is_one
+      FROM pg_class root CROSS JOIN pg_partition_tree(root.oid) p JOIN pg_attribute b ON b.attrelid = p.relid
+           CROSS JOIN array_to_string(b.attmissingval, '') value
+     WHERE root.oid = ANY({oids}) AND root.relkind = 'p' AND p.isleaf AND b.atthasmissing
+     GROUP BY root.oid, b.attname) older ON older.oid = c.oid AND older.column = a.attname
  WHERE a.attrelid = ANY({oids}) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum
 """
 # A column that is NOT NULL had values when it was added. If PostgreSQL has not kept them apart, and has written the
 # table's files anew since it was made, it may have computed them, though the default is gone by now.
-_KEPT: Final = """
+KEPT: Final = """
 WHEN NOT a.attnotnull THEN false WHEN c.relkind = 'p' THEN
   EXISTS (SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class leaf ON leaf.oid = p.relid
            WHERE p.isleaf AND leaf.relfilenode <> leaf.oid)
@@ -137,7 +145,7 @@ def read_next_oid(connection: psycopg.Connection) -> int:
 def _with_columns(connection: psycopg.Connection, rows: Sequence[tuple[object, ...]]) -> Sequence[SourceTable]:
     tables = [TableRow._make(row) for row in rows]
     oids = [table.oid for table in tables]
-    columns = connection.execute(COLUMNS.format(oids="%s::oid[]", kept=_KEPT), (oids,)).fetchall()
+    columns = connection.execute(COLUMNS.format(oids="%(oids)s::oid[]", kept=KEPT), {"oids": oids}).fetchall()
     keys = connection.execute(KEYS.format(oids="%s::oid[]"), (oids,)).fetchall()
     found = source_tables(tables, map(ColumnRow._make, columns), map(KeyRow._make, keys))
     partitions = _read_partitions(connection, [each.table.oid for each in found if each.is_partitioned])

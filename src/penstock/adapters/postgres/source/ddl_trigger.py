@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from psycopg import errors, sql
 
-from penstock.adapters.postgres.source.catalog import COLUMNS, KEYS, TABLES
+from penstock.adapters.postgres.source.catalog import COLUMNS, KEPT, KEYS, TABLES
 from penstock.adapters.postgres.source.connection import PRINTED
 from penstock.adapters.postgres.source.publication import read_numbers
 from penstock.core.errors import UnfitServerError
@@ -30,7 +30,11 @@ _WANTED: Final = """
 c.oid = altered AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT EXISTS (
     SELECT FROM pg_publication_rel r WHERE r.prrelid = c.oid AND to_jsonb(r)->>'prattrs' IS NOT NULL)
 """
-# A statement of others must not fail for us: without the row, the next changed row tells of the table, as ever.
+# What became of a table before there were triggers, or while they were disabled, is in its catalog alone. But one that
+# TRUNCATE wrote anew may get a column NOT NULL, and has no older rows.
+_EMPTY: Final = "WHEN c.relkind = 'r' AND pg_relation_size(c.oid) = 0 THEN false"
+# A statement of others must not fail for us: without the row, the next changed row tells of the table, as ever. Nor
+# may it wait for one in another transaction, which deletes the same old rows.
 _FUNCTION: Final = """
 CREATE FUNCTION penstock_ddl.tell() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp {printed} AS $penstock$
@@ -43,7 +47,8 @@ BEGIN
   ELSE
     changed := ARRAY(SELECT DISTINCT objid FROM pg_event_trigger_ddl_commands() WHERE classid = 'pg_class'::regclass);
   END IF;
-  DELETE FROM penstock_ddl.log WHERE written < now() - interval '7 days';
+  DELETE FROM penstock_ddl.log WHERE number IN (
+    SELECT number FROM penstock_ddl.log WHERE written < now() - interval '7 days' FOR UPDATE SKIP LOCKED);
   FOREACH altered IN ARRAY changed LOOP
     INSERT INTO penstock_ddl.log (described)
     SELECT json_build_object('table', row_to_json(t), 'columns', ({columns}), 'keys', ({keys}))::text
@@ -94,7 +99,7 @@ class _Found:
 def trigger_statements() -> list[str]:
     """What makes the triggers, one statement each; a superuser has to type them."""
     parts = {
-        "columns": _listed(COLUMNS.format(oids=_OF_ONE, kept="ELSE false"), "columns"),
+        "columns": _listed(COLUMNS.format(oids=_OF_ONE, kept=_EMPTY + KEPT), "columns"),
         "keys": _listed(KEYS.format(oids=_OF_ONE), "keys"),
         "table": TABLES.format(which=_WANTED),
         "table_fields": ", ".join(_FIELDS["table"]),

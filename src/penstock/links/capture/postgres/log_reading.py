@@ -182,7 +182,7 @@ class PostgresReading:
 
     def _altered(self, item: TableAltered) -> Iterator[LogStep]:
         """Tell a table that is carried as it was written down; what is not told here, its next row brings to light."""
-        written = written_table(item.written.decode()) if self._reads_ddl_log else None
+        written = written_table(item.written) if self._reads_ddl_log else None
         if written is None or not self._wanted(written.table.id):
             return
         before, after = self._catalog.known(written.relation), self._catalog.written_shape(written)
