@@ -182,6 +182,46 @@ def test_what_became_of_a_table_is_known_where_triggers_wrote_it_down(
         log.check()
 
 
+@pytest.mark.parametrize("reads_ddl_log", [False, True])
+def test_a_column_that_has_another_name_by_now_is_none_that_has_its_name(
+    watched: tuple[SourceDatabase, WalStream], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, reads_ddl_log: bool
+) -> None:
+    statements = [
+        "ALTER TABLE t ADD c int DEFAULT 5",
+        "INSERT INTO t (id) VALUES (2)",
+        "ALTER TABLE t RENAME c TO d",
+        "ALTER TABLE t ADD c int DEFAULT 7",
+        "INSERT INTO t (id) VALUES (3)",
+    ]
+
+    with closing(_followed(watched, tmp_path, monkeypatch, statements, reads_ddl_log=reads_ddl_log)) as log:
+        assert log.stopped == {}
+        log.check()
+
+
+@pytest.mark.parametrize(
+    ("later", "stopped"),
+    [
+        (["ALTER TABLE t DROP c", "ALTER TABLE t ADD c int DEFAULT 9"], ["public.t"]),
+        # What was dropped before the row came is no matter, nor what is altered since.
+        (["ALTER TABLE t ALTER c SET STATISTICS 9"], []),
+    ],
+)
+def test_a_column_that_was_dropped_and_added_again_since_stops_its_table(
+    watched: tuple[SourceDatabase, WalStream],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    later: list[str],
+    stopped: list[str],
+) -> None:
+    statements = ["ALTER TABLE t DROP a", "ALTER TABLE t ADD c int", "UPDATE t SET c = 1", *later]
+    statements.append("INSERT INTO t (id) VALUES (3)")
+
+    with closing(_followed(watched, tmp_path, monkeypatch, statements, reads_ddl_log=False)) as log:
+        assert sorted(log.stopped) == stopped
+        log.check()
+
+
 def test_many_alterations_in_one_transaction_are_followed(
     watched: tuple[SourceDatabase, WalStream], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

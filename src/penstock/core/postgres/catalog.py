@@ -26,8 +26,8 @@ class CatalogColumn:
     """A column. `number` is its attnum, which it keeps when it gets another name, and which no other one gets.
 
     `default` is what the rows have that were there when the column was added, as
-    PostgreSQL prints it, None for NULL; `is_computed` says that the source may have
-    computed it for each row.
+    PostgreSQL prints it, None for NULL; `is_computed` says that this is not known: the
+    source may have computed it for each row.
     """
 
     number: int
@@ -76,7 +76,10 @@ class TableRow(NamedTuple):
 
 
 class ColumnRow(NamedTuple):
-    """A column of the table `oid`: see CatalogColumn; `missing` is what older rows have."""
+    """A column of the table `oid`: see CatalogColumn; `missing` is what older rows have.
+
+    `is_again`: it may be another one than the rows had that are asked for, dropped and added since.
+    """
 
     oid: int
     number: int
@@ -87,6 +90,7 @@ class ColumnRow(NamedTuple):
     missing: str | None
     is_computed: bool
     is_generated: bool
+    is_again: bool
 
 
 class KeyRow(NamedTuple):
@@ -160,5 +164,7 @@ def _table(
 
 
 def _column(column: ColumnRow) -> CatalogColumn:
+    if column.is_again:
+        return CatalogColumn(column.number, column.name, column.comment, is_computed=True)
     is_computed = column.is_computed or column.is_generated
     return CatalogColumn(column.number, column.name, column.comment, column.missing, is_computed)

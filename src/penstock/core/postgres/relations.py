@@ -214,6 +214,9 @@ def _added(names: Sequence[str], catalog: CatalogTable, before: Sequence[Column]
     newer = {column.name: column for column in (*catalog.columns, *generated) if column.number > last}
     lacking = [name for name in names if name not in newer]
     renamed = [column for name, column in newer.items() if name not in names]
+    if not lacking and any(column.number < newer[name].number for column in renamed for name in names):
+        # Whichever came before one of them would be in the log, too: it is, and has another name by now.
+        return list(sorted(newer.values(), key=lambda column: column.number)[: len(names)])
     if not lacking or not renamed:
         return [newer.get(name, CatalogColumn(0, name)) for name in names]
     if len(lacking) != len(renamed):

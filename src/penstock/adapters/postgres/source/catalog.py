@@ -38,7 +38,7 @@ SELECT a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod,
        CASE WHEN a.attidentity <> '' THEN true WHEN a.atthasmissing OR older.is_one THEN false
             WHEN a.atthasdef OR older.is_one IS NOT NULL OR t.typdefault IS NOT NULL OR t.typdefaultbin IS NOT NULL
             THEN true {kept} END,
-       a.attgenerated <> ''
+       a.attgenerated <> '', {again}
   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN (
     SELECT root.oid, b.attname AS column, min(value) AS value, min(value) = max(value) AND count(*) = (
              SELECT count(*) FROM pg_partition_tree(root.oid) WHERE isleaf) AS is_one
@@ -56,6 +56,13 @@ WHEN NOT a.attnotnull THEN false WHEN c.relkind = 'p' THEN
   EXISTS (SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class leaf ON leaf.oid = p.relid
            WHERE p.isleaf AND leaf.relfilenode <> leaf.oid)
 ELSE c.relfilenode <> c.oid
+"""
+# Whoever reads the log late asks what a column was that a transaction wrote. What was written into the catalog since
+# may be of another column, if one was dropped since. Numbers of transactions go round.
+_NEWER: Final = "mod({of}.xmin::text::bigint - %(xid)s + (1::bigint << 32), 1::bigint << 32) BETWEEN 1 AND 1 << 30"
+_AGAIN: Final = f"""
+{_NEWER.format(of="a")} AND EXISTS (
+  SELECT FROM pg_attribute d WHERE d.attrelid = a.attrelid AND d.attisdropped AND {_NEWER.format(of="d")})
 """
 # One that is checked behind a statement, or a transaction, is no replica identity, and lets two rows have one key
 # meanwhile: in the log a row would take another one's place.
@@ -100,10 +107,13 @@ def read_types(connection: psycopg.Connection) -> Mapping[int, TypeInfo]:
     }
 
 
-def read_table(connection: psycopg.Connection, oid: int) -> SourceTable | None:
-    """Look one table up; None if it is gone. Raises psycopg.Error."""
+def read_table(connection: psycopg.Connection, oid: int, xid: int = 0) -> SourceTable | None:
+    """Look one table up, for rows of the transaction `xid` (0: for those of now); None if it is gone.
+
+    Raises psycopg.Error.
+    """
     rows = connection.execute(TABLES.format(which="c.oid = %s::oid"), (oid,)).fetchall()
-    return next(iter(_with_columns(connection, rows)), None)
+    return next(iter(_with_columns(connection, rows, xid)), None)
 
 
 def read_tables(connection: psycopg.Connection, partitions: Partitions) -> Sequence[SourceTable]:
@@ -142,10 +152,13 @@ def read_next_oid(connection: psycopg.Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def _with_columns(connection: psycopg.Connection, rows: Sequence[tuple[object, ...]]) -> Sequence[SourceTable]:
+def _with_columns(
+    connection: psycopg.Connection, rows: Sequence[tuple[object, ...]], xid: int = 0
+) -> Sequence[SourceTable]:
     tables = [TableRow._make(row) for row in rows]
     oids = [table.oid for table in tables]
-    columns = connection.execute(COLUMNS.format(oids="%(oids)s::oid[]", kept=KEPT), {"oids": oids}).fetchall()
+    query = COLUMNS.format(oids="%(oids)s::oid[]", kept=KEPT, again=_AGAIN if xid else "false")
+    columns = connection.execute(query.encode(), {"oids": oids, "xid": xid}).fetchall()
     keys = connection.execute(KEYS.format(oids="%s::oid[]"), (oids,)).fetchall()
     found = source_tables(tables, map(ColumnRow._make, columns), map(KeyRow._make, keys))
     partitions = _read_partitions(connection, [each.table.oid for each in found if each.is_partitioned])

@@ -99,7 +99,7 @@ class _Found:
 def trigger_statements() -> list[str]:
     """What makes the triggers, one statement each; a superuser has to type them."""
     parts = {
-        "columns": _listed(COLUMNS.format(oids=_OF_ONE, kept=_EMPTY + KEPT), "columns"),
+        "columns": _listed(COLUMNS.format(oids=_OF_ONE, kept=_EMPTY + KEPT, again="false"), "columns"),
         "keys": _listed(KEYS.format(oids=_OF_ONE), "keys"),
         "table": TABLES.format(which=_WANTED),
         "table_fields": ", ".join(_FIELDS["table"]),

@@ -43,7 +43,7 @@ class PostgresRelations:
             # Else it may say how the table was before what the transaction did to it.
             wait_until_seen(lambda: sees_all(connection, [xid]))
             self._seen = xid
-        found = read_table(connection, oid)
+        found = read_table(connection, oid, xid)
         if found is None:
             return None
         number, altered_by = read_numbers(connection, self._publication, oid)
