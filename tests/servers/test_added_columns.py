@@ -140,3 +140,20 @@ def test_dropping_partitions_if_they_exist_stops_a_table_only_where_one_did(
     (said,) = told(chain)
     assert ".lost stopped" in said
     assert chain.query("SELECT id FROM {schema}.kept ORDER BY id") == [(1,), (11,), (12,)]
+
+
+def test_columns_that_one_statement_takes_and_adds_are_two(
+    mariadb: MariadbServer, chain_parts: tuple[KafkaBroker, str, int], fresh_database: str, tmp_path: Path
+) -> None:
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
+    chain.write("CREATE TABLE t (id INT PRIMARY KEY, old INT, name INT)", "INSERT INTO t VALUES (1, 2, 3)")
+    chain.start()
+
+    chain.write(
+        "ALTER TABLE t DROP old, ADD new INT DEFAULT 7, CHANGE name called BIGINT", "INSERT INTO t VALUES (2, 3, 4)"
+    )
+    chain.carry()
+    chain.mirror()
+
+    assert told(chain) == []
+    assert chain.query("SELECT id, called, new FROM {schema}.t ORDER BY id") == [(1, 3, 7), (2, 3, 4)]
