@@ -168,6 +168,7 @@ def test_a_table_is_dropped_by_its_full_name() -> None:
         (Column("c", SetType(("a", "b")), nullable=True, default="a,b"), "VARCHAR DEFAULT 'a,b'"),
         (Column("c", PrintedType("inet6"), nullable=True, default="::1"),
          "VARCHAR DEFAULT CAST('::1' AS VARCHAR)"),
+        (Column("c", PrintedType("json"), nullable=True, default="{}"), "JSON DEFAULT CAST('{}' AS JSON)"),
         (Column("c", PrintedType("date"), nullable=True, default="2024-02-29"), "VARCHAR DEFAULT '2024-02-29'"),
         (Column("c", PrintedType("datetime", 3), nullable=True, default="2024-02-29 12:00:00.125"),
          "VARCHAR DEFAULT '2024-02-29 12:00:00.125'"),
@@ -190,7 +191,6 @@ def test_an_added_column_gives_existing_rows_the_value_that_the_source_gave_them
         Column("c", TimeType(0), nullable=True, default="noon"),
         Column("c", PrintedType("datetime", 3), nullable=True, default="2024-02-29 12:00:00"),
         Column("c", PrintedType("date"), nullable=True, default="2024-02-29 12:00:00"),
-        Column("c", PrintedType("json"), nullable=True, default="{}"),
         Column("c", BytesType(4, fixed=False), nullable=True, default="0x41"),
     ],
 )
