@@ -18,7 +18,7 @@ from penstock.adapters.snowflake.warehouse import SnowflakeWarehouse
 from penstock.core.batches import Batch
 from penstock.core.file_formats import PARQUET, FileFormat, render_as
 from penstock.core.files import file_schema, object_key
-from penstock.core.tables import Column, ColumnType, IntegerType, TableId, TableSchema, TextType
+from penstock.core.tables import BytesType, Column, ColumnType, IntegerType, TableId, TableSchema, TextType
 from penstock.core.warehouse.dialects import REDSHIFT
 from penstock.core.warehouse.state_schema import TASKS, state_schema
 from penstock.core.warehouse.table_layout import TableLayouts
@@ -56,7 +56,9 @@ INT = IntegerType(32, unsigned=False)
 FIRST = schema(qty=INT)
 WIDER = schema(qty=IntegerType(64, unsigned=False))
 OTHER = schema(title=TextType(20, "utf8mb4"))
-SCHEMAS: Mapping[int, TableSchema] = {1: FIRST, 2: WIDER, 3: OTHER}
+UNLIKE = schema(qty=BytesType(9, fixed=False))
+SCHEMAS: Mapping[int, TableSchema] = {1: FIRST, 2: WIDER, 3: OTHER, 4: UNLIKE}
+"""Rows of the first can become rows of the next two, and not of the last."""
 
 
 class Target(Protocol):

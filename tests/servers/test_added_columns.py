@@ -8,8 +8,10 @@ import pytest
 from tests.servers.chain import Chain, make_chain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from tests.servers.postgres_chain import PostgresChain
 
     from penstock.embedded.kafka import KafkaBroker
     from penstock.embedded.mariadb import MariadbServer
@@ -140,3 +142,38 @@ def test_dropping_partitions_if_they_exist_stops_a_table_only_where_one_did(
     (said,) = told(chain)
     assert ".lost stopped" in said
     assert chain.query("SELECT id FROM {schema}.kept ORDER BY id") == [(1,), (11,), (12,)]
+
+
+def test_columns_that_one_statement_takes_and_adds_are_two(
+    mariadb: MariadbServer, chain_parts: tuple[KafkaBroker, str, int], fresh_database: str, tmp_path: Path
+) -> None:
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
+    chain.write("CREATE TABLE t (id INT PRIMARY KEY, old INT, name INT)", "INSERT INTO t VALUES (1, 2, 3)")
+    chain.start()
+
+    chain.write(
+        "ALTER TABLE t DROP old, ADD new INT DEFAULT 7, CHANGE name called BIGINT", "INSERT INTO t VALUES (2, 3, 4)"
+    )
+    chain.carry()
+    chain.mirror()
+
+    assert told(chain) == []
+    assert chain.query("SELECT id, called, new FROM {schema}.t ORDER BY id") == [(1, 3, 7), (2, 3, 4)]
+
+
+def test_documents_and_arrays_of_postgresql_are_added_with_a_default_and_in_place_of_others(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY, old text)", "INSERT INTO t VALUES (1, 'x')")
+    chain.carry()
+
+    chain.write(
+        """ALTER TABLE t ADD d jsonb NOT NULL DEFAULT '{"b": 1, "a":  [null]}', ADD j json DEFAULT '{"b":  1.0}'""",
+        """ALTER TABLE t ADD a text[] NOT NULL DEFAULT '{a,"b c"}', ADD n int[] DEFAULT '{}'""",
+        "ALTER TABLE t DROP old",
+        "INSERT INTO t VALUES (2)",
+    )
+    chain.carry()
+
+    ((_, *older), (_, *newer)) = chain.rows("SELECT * FROM public.t ORDER BY id")
+    assert older == newer == ['{"a": [null], "b": 1}', '{"b":  1.0}', '["a","b c"]', "[]"]

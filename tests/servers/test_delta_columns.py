@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.sink_case import FIRST, TABLE, schema, schema_change
+from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, schema, schema_change
 
 from penstock.core.schema_changes import SchemaChangeKind
-from penstock.core.tables import Column, DateTimeType, DateType
+from penstock.core.tables import Column, DateTimeType, DateType, TextType
 
 if TYPE_CHECKING:
     from tests.servers.delta_case import DeltaPlace
@@ -42,3 +42,16 @@ def test_a_table_gets_its_first_local_time_later(
 
     described = lake_place.ask("DESCRIBE TABLE shop.orders")
     assert ("at", "timestamp_ntz") in [row[:2] for row in described]
+
+
+@pytest.mark.nightly
+def test_a_default_that_looks_like_a_variable_of_spark_is_a_text(lake_place: DeltaPlace) -> None:
+    texts = ("Dear ${name}", "\\ ${env:HOME} \\u0041 '")
+    added = (Column(f"c${{{n}}}", TextType(40, "utf8mb4"), nullable=True, default=text) for n, text in enumerate(texts))
+    after = replace(FIRST, columns=(*FIRST.columns, *added))
+    sink = lake_place.open()
+    sink.load(TABLE, [lake_place.batch(0, [("c", "a", 1)])], SCHEMAS)
+
+    sink.load(TABLE, [schema_change(5)], {5: after})
+
+    assert lake_place.ask("SELECT * FROM shop.orders") == [("a", 1, *texts)]

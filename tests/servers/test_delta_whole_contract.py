@@ -33,6 +33,7 @@ from tests.servers.test_sink_columns import (
     test_the_shadow_of_a_table_that_is_copied_to_be_altered_is_treated_like_the_table,
 )
 from tests.servers.test_sink_contract import (
+    test_a_column_that_goes_as_another_comes_takes_its_values_along,
     test_a_default_that_only_the_source_knows_stops_the_table,
     test_a_file_that_is_not_what_its_batch_says_is_refused_whole,
     test_a_hole_is_refused_and_leaves_everything_as_it_was,
@@ -66,6 +67,7 @@ __all__ = [
     "test_a_change_log_says_where_it_was_emptied_and_adds_up_as_the_page_says",
     "test_a_changed_row_whose_snapshot_is_yet_to_come_waits_for_it_and_an_old_one_does_not",
     "test_a_column_that_gets_another_name_is_treated_as_before",
+    "test_a_column_that_goes_as_another_comes_takes_its_values_along",
     "test_a_column_that_got_another_name_is_hidden_in_a_table_that_begins_anew",
     "test_a_column_that_got_another_name_is_hidden_in_shadows_and_in_the_table_that_they_become",
     "test_a_column_that_got_another_name_is_hidden_in_what_takes_the_name_of_its_table",

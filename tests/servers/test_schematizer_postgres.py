@@ -121,7 +121,7 @@ def test_the_server_migrates_a_table_with_rows_and_keeps_them(connection: psycop
 
     run(connection, plan_column_renames(POSTGRES, TargetTable("", before), [("price", "cost")]))
     renamed = TargetTable("", before.with_columns_renamed([("price", "cost")]))
-    run(connection, [*plan_migration(POSTGRES, renamed, after, Around(no_renames=True)).statements])
+    run(connection, [*plan_migration(POSTGRES, renamed, after, Around(renames_are_told=True)).statements])
 
     query = (
         "SELECT id::text, cost::text, at::text, kind, added0, added1, added2, added3::text, added4::text, added5::text"

@@ -123,7 +123,6 @@ def test_columns_that_come_and_go_are_treated_and_older_rows_take_the_treated_de
     sink = place.open(rules=rules(email=SALT, mail=SALT, pin=SALT))
     sink.load(TABLE, [batch(place, 0, 1, PEOPLE, [ANN])], {1: PEOPLE})
 
-    # One change at a time, as a source makes them: columns that go and come in one step may be a rename.
     gone = replace(PEOPLE, columns=(ID, EMAIL))
     sink.load(
         TABLE,

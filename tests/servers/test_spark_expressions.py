@@ -87,6 +87,7 @@ def evaluated(spark: SparkSession, sql: str, type_: str, rows: list[dict[str, ob
         ("span * 2", "time", dt.timedelta(hours=-60)),
         ("t = 'Ann'", "boolean", 1),
         ("t = 'today'", "boolean", 0),
+        ("t || '${t}'", "text", "Ann${t}"),
         ("v[0] + 1", "double", 2.0),
         ("encode(t, 'utf-8')", "bytes", b"Ann"),
         ("CAST(amount AS DECIMAL(38,10))", "decimal(38,10)", Decimal("1000.5")),

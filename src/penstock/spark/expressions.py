@@ -60,6 +60,8 @@ _INTEGERS: Final = {8: "tinyint", 16: "smallint", 24: "int", 32: "int", 64: "big
 _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # ${x} in a text is no variable.
+    "spark.sql.variable.substitute": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
 }
 _CURRENT: Final = "it asks for the current time, date or user"

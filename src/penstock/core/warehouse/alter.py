@@ -42,8 +42,7 @@ def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema, ar
     the target. The table is made anew where it becomes a change log or ceases to
     be one, and where the warehouse cannot change a type in its place. One without
     rows can become any other. Raises TableStoppedError for any other change, and
-    for a step in which columns both go and come: that may be a rename, which
-    keeps values.
+    where a column that goes may be one that comes: a rename keeps values.
     """
     check_names(dialect, after, target.deletes)
     if not around.has_rows:
@@ -52,8 +51,7 @@ def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema, ar
         return Migration(tuple(_alter(dialect, target, after, ())))
     retyped = _retyped(dialect, target.schema, after)
     checks = [*_out_of_range_checks(dialect, target, after)]
-    if not around.no_renames:
-        _refuse_rename(target.schema, after)
+    _refuse_rename(target.schema, after, are_told=around.renames_are_told)
     if after.key and _folded(target.schema.key) != _folded(after.key):
         checks += plan_key_checks(dialect, target, after)
     if around.stays_put or needs_rebuild(dialect, target.schema, after):
@@ -86,10 +84,15 @@ def keeps_shape(dialect: Dialect, before: TableSchema, after: TableSchema) -> bo
     return all(column_type(dialect, before, old) == column_type(dialect, after, new) for old, new in kept)
 
 
-def _refuse_rename(before: TableSchema, after: TableSchema) -> None:
+def _refuse_rename(before: TableSchema, after: TableSchema, *, are_told: bool) -> None:
+    """Refuse columns that go while others come, where one of these may be one of those under another name.
+
+    Where renames `are_told`, only a column can be that had a number in its source and has none now: the source was
+    asked when the table was gone.
+    """
     there = by_name(before)
-    coming = [column.name for name, column in by_name(after).items() if name not in there]
-    going = [column.name for column in _going(before, after)]
+    coming = [c.name for name, c in by_name(after).items() if name not in there and not (are_told and c.number)]
+    going = [column.name for column in _going(before, after) if column.number or not are_told]
     if coming and going:
         reason = f"{', '.join(going)} went and {', '.join(coming)} came in one step, which may be a rename or not"
         raise stopped(after, "", reason, REFRESH_OR_ANEW)

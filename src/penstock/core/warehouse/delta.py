@@ -16,6 +16,7 @@ from penstock.core.files import FILE, OP, POS, ROW, TS_MS
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.columns import LOG_COLUMNS, REFRESH_OR_ANEW, by_name, cast_value, fill_value, stopped
 from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text, render_type
+from penstock.core.warehouse.migration import Around
 from penstock.core.warehouse.planner import check_key, newest_rows, plan_create, project_rows
 from penstock.core.warehouse.row_keys import same_key
 from penstock.core.warehouse.target_table import TargetTable
@@ -90,7 +91,7 @@ def plan_checks(before: TargetTable, renames: Sequence[tuple[str, str]], after: 
         raise stopped(after, "", reason, REFRESH_OR_ANEW)
     renamed = before.schema.with_columns_renamed(renames)
     there = at_path(renamed, _renamed_rows(before, renames), before.deletes)
-    return plan_migration(DELTA, there, after).checks
+    return plan_migration(DELTA, there, after, Around(renames_are_told=True)).checks
 
 
 def plan_no_rows(table: TargetTable) -> str:

@@ -60,7 +60,7 @@ def render_fill_value(dialect: Dialect, column: Column) -> str:
     return _constant(dialect, column.type, column.default)
 
 
-def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa: C901, PLR0911 - one return per member of the union
+def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa: C901, PLR0911, PLR0912 - one return per member of the union
     match type_:
         case IntegerType() | BitType() | DecimalType() | FloatType() | YearType():
             return _cast(dialect, type_, _number(default))
@@ -69,7 +69,7 @@ def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa
         case PrintedType("uuid" | "inet4" | "inet6"):
             return _cast(dialect, type_, default)
         case PrintedType("json") if not dialect.json_bytes_max:
-            # It is as PostgreSQL prints the column's values; MySQL has expressions alone.
+            # PostgreSQL's: MySQL has no constant default of JSON.
             return _cast(dialect, type_, default)
         case PrintedType("date" | "datetime" | "timestamp", digits):
             return quote_text(_printed(_DATE if type_.kind == "date" else _DATETIME, digits, default), dialect)

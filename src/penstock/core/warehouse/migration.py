@@ -103,13 +103,13 @@ class Around:
     """What a migration depends on beside the two schemas.
 
     `place` is where the source made the change, `has_rows` whether the table has
-    any, `attributes` what a table that is made anew gets again. `no_renames`: a
-    column that goes and one that comes are two, and not one that was renamed.
+    any, `attributes` what a table that is made anew gets again. `renames_are_told`:
+    who asks knows of them, and columns that got other names have these already.
     `stays_put` says that the table cannot be altered in its place, whatever is to change.
     """
 
     place: LogPlace = field(default_factory=lambda: LogPlace("", 0, 0, 0))
     has_rows: bool = True
     attributes: Attributes = field(default_factory=Attributes)
-    no_renames: bool = False
+    renames_are_told: bool = False
     stays_put: bool = False

@@ -135,7 +135,7 @@ class LandingTables:
     def _plan(self, change: Migrate, step: Step, after: TableSchema) -> Iterator[str]:
         """Yield what alters the public table. Raises TableStoppedError where values in it do not allow that."""
         dialect, names = self._database.dialect, step.column_renames
-        around = Around(log_place(step), has_rows=True)
+        around = Around(log_place(step), has_rows=True, renames_are_told=True)
         planned = plan_migration(dialect, TargetTable("", change.renamed), after, around)
         # Its columns have their old names when this is asked.
         back = [(new, old) for old, new in names]

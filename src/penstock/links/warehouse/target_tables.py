@@ -219,10 +219,12 @@ class TargetTables:
 
     def migrate(self, state: TableState, after: TableSchema, place: LogPlace) -> None:
         """Turn the table into the one for `after`, which the source made of it at `place`."""
-        self._carry_out(self.plan(state, after, place), after)
+        self._carry_out(self.plan(state, after, place, renames_are_told=True), after)
 
-    def plan(self, state: TableState, after: TableSchema, place: LogPlace) -> Migration:
-        """Plan `migrate`. It reads, and changes nothing."""
+    def plan(
+        self, state: TableState, after: TableSchema, place: LogPlace, *, renames_are_told: bool = False
+    ) -> Migration:
+        """Plan `migrate`, which knows of columns that got other names. It reads, and changes nothing."""
         target, before = self.target(state), self._as_it_is(state.schema)
         there = replace(target, schema=before)
         probe = f"SELECT 1 FROM {there.path(self._dialect)} LIMIT 1"  # noqa: S608 - the name is quoted
@@ -230,12 +232,12 @@ class TargetTables:
         keeps = keeps_shape(self._dialect, before, after)
         remade = needs_rebuild(self._dialect, before, after) if has_rows else not keeps
         attributes = self._attributes(before) if remade else Attributes()
-        around = Around(place, has_rows, attributes)
+        around = Around(place, has_rows, attributes, renames_are_told)
         change = plan_migration(self._dialect, target, after, around)
         # What has another name in this transaction alone cannot be changed ahead of it.
         is_renamed = bool(change.ahead) and after.table in self._renamed
         if not change.is_remade and (is_renamed or self._is_hindered(before.table, change.going, change.retyped)):
-            around = Around(place, has_rows, self._attributes(before), stays_put=True)
+            around = Around(place, has_rows, self._attributes(before), renames_are_told, stays_put=True)
             change = plan_migration(self._dialect, target, after, around)
         if not self._planned:
             return change

@@ -75,7 +75,7 @@ def _plan(dialect: Dialect, asked: Migration, before: TableSchema | None, after:
     return [
         *(plan_column_renames(dialect, target, renames) if renames else ()),
         *_plan_unseen(
-            dialect, TargetTable(asked.catalog, renamed), after, Around(no_renames=asked.renames is not None)
+            dialect, TargetTable(asked.catalog, renamed), after, Around(renames_are_told=asked.renames is not None)
         ),
     ]
 

@@ -28,6 +28,9 @@ _OWN_SETTINGS = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Texts and names are what stands between the quotes, ${x} too, which Spark takes for a variable by itself.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
     # Names are matched without regard to case, and a column that is missing is a mistake.
     "spark.sql.caseSensitive": "false",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
