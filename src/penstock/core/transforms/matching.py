@@ -160,8 +160,10 @@ class _Rows:
             raise self._unfit(column, f"{constant.value!s} cannot be compared with it: {error}") from error
 
     def _compared(self, column: Column) -> Values:
-        values: Any = self._columns[column.name]
-        return pc.utf8_rtrim(values, characters=" ") if column.is_padded else values
+        values = self._columns[column.name]
+        if column.is_padded:
+            values = pc.utf8_rtrim(cast("Any", values), characters=" ")
+        return values
 
     def _require_order(self, column: Column, sign: Sign) -> None:
         if sign not in {"=", "<>"} and _is_printed(column):
