@@ -216,3 +216,26 @@ def _compact(kafka: KafkaBroker, topic: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     for answer in admin.incremental_alter_configs([resource]).values():
         answer.result(10)
+
+
+@pytest.mark.nightly
+def test_blanks_that_a_char_is_filled_with_do_not_count_in_keys_and_conditions(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    joined = _with_join(
+        make_postgres(
+            "CREATE TABLE note (id int PRIMARY KEY, shop char(5), state char(9) NOT NULL, body text, extra jsonb)",
+            "CREATE TABLE shop (id varchar(8) PRIMARY KEY, city text, about text)",
+            "INSERT INTO shop VALUES ('a', 'Ulm'), ('abcde', 'Bonn')",
+            "INSERT INTO note VALUES (1, 'a', 'open'), (2, 'abcde', 'open'), (3, 'a', 'closed'), (4, 'b', 'open')",
+        ),
+        InProcessRunner(),
+    )
+    joined.carry()
+    joined.assert_joined()
+
+    joined.chain.write("INSERT INTO shop VALUES ('b', 'Kiel')", "UPDATE note SET state = 'closed' WHERE id = 2")
+    joined.carry()
+
+    joined.assert_joined()
+    assert "equal" in joined.ask("verify")

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 
 from penstock.adapters.kafka import reader as reading
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
-from penstock.adapters.kafka.described import wait_for_states
+from penstock.adapters.kafka.described import compacted_topics, wait_for_states
 from penstock.adapters.kafka.reader import TopicReader
 from penstock.core.errors import UnavailableError
 
@@ -124,6 +124,16 @@ def test_a_topic_that_is_made_later_is_found_by_who_asked_before(kafka: KafkaBro
         wait_for_states(reader.admin, [topic], reader.settled_ends)
 
         assert reader.ends([(topic, 0)]) == {(topic, 0): 0}
+
+
+def test_a_topic_that_is_asked_for_twice_is_told_once(kafka: KafkaBroker) -> None:
+    cluster, topic = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    create_topics(cluster, [topic], {}, partitions=1)
+
+    with closing(TopicReader(cluster)) as reader:
+        wait_for_states(reader.admin, [topic], reader.settled_ends)
+        assert [count for _, count in reader.shapes([topic, topic]).values()] == [1]
+        assert compacted_topics(reader.admin, [topic, topic]) == []
 
 
 def _write_behind_rolled_back(broker: KafkaBroker, topic: str) -> int:

@@ -222,6 +222,11 @@ class Column:
         return self.declaration.endswith(VIRTUAL)
 
     @property
+    def is_padded(self) -> bool:
+        """Whether its values may end with blanks that its source does not compare: PostgreSQL's CHAR."""
+        return isinstance(self.type, TextType) and self.declaration.startswith(("character(", "bpchar"))
+
+    @property
     def expression(self) -> str:
         """What the source computes it from in each row, as it prints it; "" for a column that is written."""
         is_computed = self.declaration.endswith((VIRTUAL, _STORED)) and not self.declaration.endswith(_PERIOD_BOUNDS)

@@ -16,6 +16,7 @@ from penstock.core.errors import FencedError, PenstockError, UnavailableError, U
 from penstock.core.joins.replaced import JoinedRows, can_take_the_place, replacing_changes
 from penstock.core.joins.upgrade import made_join, stays_in_topic
 from penstock.core.schema_changes import SchemaChangeKind
+from penstock.links.joins.columns import widened
 from penstock.links.joins.publish import Announcement, JoinLetters, JoinPublisher, in_one_transaction
 from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.joins.resolve import resolve_join, with_described
@@ -169,7 +170,8 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | O
             error: PenstockError = UsageError(refused.reason, refused.hint)
             return RefusedRebuild(_open_refused(spec, name, epoch, (log, registry, read), error), error)
         try:
-            job = _plan_rebuild(spec, name, record, (log, registry, read))
+            begun = _plan_rebuild(spec, name, record, (log, registry, read))
+            job = widened(begun, registry.value_schema)
         except UnknownStreamError:
             # It may be announced in a moment.
             raise
@@ -179,8 +181,8 @@ def open_rebuild(spec: PipelineSpec, name: str, epoch: int) -> OpenedRebuild | O
             return RefusedRebuild(_open_refused(spec, name, epoch, (log, registry, read), error), error)
         generation = _replaced(spec, name, record) + 1
         checkpoint = checkpoint_of(spec, name, generation)
-        standing = _standing(spec, job, record, read.announced)
-        next_record, announcement = _next(job, replace(record, epoch=epoch), generation, standing)
+        standing = _standing(spec, job, record, (log, registry, read))
+        next_record, announcement = _next((begun, job), replace(record, epoch=epoch), generation, standing)
         keep_job(checkpoint, job)
         reaches = {**read_mark(spec, name).ends, **record.places}
         reaches = {place: offset for place, offset in reaches.items() if place[0] in job.topics}
@@ -307,22 +309,32 @@ def _begun(
     return job, partitions
 
 
-def _standing(
-    spec: PipelineSpec, job: JoinJob, record: JoinRecord, announced: Sequence[SchemaChange]
-) -> StandingState | None:
+def _standing(spec: PipelineSpec, job: JoinJob, record: JoinRecord, found: _Found) -> StandingState | None:
+    _, registry, read = found
     checkpoint = checkpoint_of(spec, job.name, record.generation)
     old = kept_job(checkpoint, record)
     if old is None or record.batch == NO_BATCH or not has_state(spec, job.name, record):
         return None
+    old = with_described(old, read.announced)
+    try:
+        old = widened(old, registry.value_schema)
+    except PenstockError as error:
+        if error.retryable:
+            raise
+        # A column is another one by now, which may be what the join is made again for.
     if not can_take_the_place(old.plan, job.plan):
         return None
-    return StandingState(with_described(old, announced), checkpoint, record.batch, record.places)
+    return StandingState(old, checkpoint, record.batch, record.places)
 
 
 def _next(
-    job: JoinJob, record: JoinRecord, generation: int, standing: StandingState | None
+    jobs: tuple[JoinJob, JoinJob], record: JoinRecord, generation: int, standing: StandingState | None
 ) -> tuple[JoinRecord, Announcement | None]:
-    """The record of the new state, but for what it comes to, and what is announced with it, unless it was."""
+    """The record of the new state, but for what it comes to, and what is announced with it, unless it was.
+
+    `jobs` are the join as the state was begun, and with what is wider by now.
+    """
+    begun, job = jobs
     fresh = JoinRecord(
         epoch=record.epoch,
         generation=generation,
@@ -330,7 +342,7 @@ def _next(
         digest=job.plan.digest,
         schema_ids=tuple(job.schemas.values()),
         ids={stream.topic: stream.topic_id for stream in job.streams},
-        made=made_join(job.plan),
+        made=replace(made_join(job.plan), basis=made_join(begun.plan).basis),
     )
     if generation == record.generation:
         return fresh, None

@@ -9,6 +9,7 @@ from penstock.adapters.kafka.topics import letters_topic
 from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import UsageError
 from penstock.core.joins.upgrade import REBUILD
+from penstock.links.joins.columns import widened
 from penstock.links.joins.publish import JoinTarget
 from penstock.links.joins.record import NO_BATCH
 from penstock.links.joins.resolve import with_described
@@ -58,6 +59,9 @@ def plan_as_it_was(spec: PipelineSpec, name: str, log: TopicReader, registry: Re
     if _columns(table_schema(registry.value_schema(told[-1].value_schema_id))) != _columns(job.plan.output):
         raise _cannot(name, "its output has other columns by now")
     job, _ = with_topics(spec, log, with_described(job, read.announced), read)
+    if widened(job, registry.value_schema).plan != job.plan:
+        # Readers were told of narrower columns, and are told of others when the new state is there.
+        raise _cannot(name, "a column of its inputs is wider by now")
     return AsItWas(job, checkpoint, record, _target(spec, job, told[-1]))
 
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from tests.servers.pipeline.killing import kill_everything, wait_for
+from tests.servers.pipeline.test_join_upgrades import announced
 from typer.testing import CliRunner
 
 from penstock.cli.joinery import app
+from penstock.wiring.join_rebuild import OpenedRebuild, open_rebuild
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,6 +144,38 @@ def test_a_column_that_becomes_wider_is_wider_in_the_joined_table(make_case: Cal
     found = case.query(f"SELECT review_id, v, length(note) AS characters FROM joined.{name} ORDER BY 1")
     assert [tuple(row.values()) for row in found] == [(1, 1, 5), (2, 70000, 200)]
     assert case.records(name)[-1]["generation"] == 1
+    verified = CliRunner().invoke(app, ["verify", str(case.file)])
+    assert verified.exit_code == 0, verified.output
+
+
+@pytest.mark.nightly
+def test_a_column_that_becomes_wider_while_a_join_is_made_again_is_wider_when_that_is_done(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = make_case()
+    case.write(
+        "CREATE TABLE review (review_id INT PRIMARY KEY, biz_id INT, status VARCHAR(9), v SMALLINT)",
+        "CREATE TABLE business (business_id INT PRIMARY KEY, city VARCHAR(9))",
+        "INSERT INTO review VALUES (1, 7, 'open', 1)",
+        "INSERT INTO business VALUES (7, 'Ulm')",
+    )
+    name = with_join(case)
+    case.run_once()
+    told = CliRunner().invoke(app, ["rebuild", str(case.file), name])
+    assert told.exit_code == 0, told.output
+    begun = open_rebuild(case.spec, name, case.records(name)[-1]["epoch"])
+    assert isinstance(begun, OpenedRebuild)
+    begun.letters.close()
+    case.write(
+        "ALTER TABLE review MODIFY v INT, MODIFY status VARCHAR(30)", "INSERT INTO review VALUES (2, 7, 'open', 70000)"
+    )
+    case.run_once()
+    case.write("UPDATE review SET v = 80000 WHERE review_id = 1")
+    case.run_once()
+
+    found = case.query(f"SELECT review_id, v FROM joined.{name} ORDER BY 1")
+    assert [tuple(row.values()) for row in found] == [(1, 80000), (2, 70000)]
+    assert announced(case, name) == ["schema", "schema"]
     verified = CliRunner().invoke(app, ["verify", str(case.file)])
     assert verified.exit_code == 0, verified.output
 

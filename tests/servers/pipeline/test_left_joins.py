@@ -145,6 +145,38 @@ def test_spark_joins_as_the_pipeline_without_it(make_case: Callable[..., Pipelin
 
 
 @pytest.mark.nightly
+def test_a_table_that_is_joined_with_itself_is_as_in_the_source(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    name, topic = f"staff_{case.database}", f"{case.database}.staff"
+    boss = [{"from": old, "to": f"boss_{old}"} for old in ("id", "name", "boss")]
+    streams = [
+        {"topic": topic, "join_keys": ["boss"]},
+        {"topic": topic, "type": "left", "join_keys": ["id"], "aliases": boss},
+    ]
+    output = {"namespace": "joined", "source": name, "pkey": ["id"]}
+    (case.file.parent / "staff.yaml").write_text(yaml.safe_dump({"join": streams, "output": output}))
+    config = yaml.safe_load(case.file.read_text())
+    config["links"].append({"from": name, "to": "warehouse"})
+    case.file.write_text(yaml.safe_dump({**config, "joins": ["staff.yaml"]}))
+    case.write(
+        "CREATE TABLE staff (id INT PRIMARY KEY, name VARCHAR(40), boss INT)",
+        "INSERT INTO staff VALUES (1, 'ann', NULL), (2, 'bob', 1), (3, 'cid', 2), (4, 'dan', 9), (5, 'eve', 5)",
+    )
+    case.run_once()
+    case.write("UPDATE staff SET name = 'Bob', boss = 2 WHERE id = 2", "DELETE FROM staff WHERE id = 1")
+    case.run_once()
+
+    found = case.query(f"SELECT id, name, boss_id, boss_name FROM joined.{name} ORDER BY 1")
+    assert [tuple(row.values()) for row in found] == [
+        (2, "Bob", 2, "Bob"),
+        (3, "cid", 2, "Bob"),
+        (4, "dan", None, None),
+        (5, "eve", 5, "eve"),
+    ]
+    assert_verified(case)
+
+
+@pytest.mark.nightly
 def test_what_a_later_step_cannot_join_is_told_before_anything_is_written(
     make_case: Callable[..., PipelineCase],
 ) -> None:

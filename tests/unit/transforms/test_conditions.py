@@ -195,6 +195,28 @@ def test_a_pattern_means_what_it_says_character_by_character(texts: list[str], p
     assert found.tolist() == [is_like(text, pattern) for text in texts]
 
 
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("c = 'ab'", [True, False]),
+        ("c = 'ab  '", [True, False]),
+        ("c <> 'ab'", [False, True]),
+        ("c IN ('b', 'abc')", [False, True]),
+        ("c < 'ab!'", [True, False]),
+        ("c = v", [True, False]),
+        ("v = 'ab'", [True, False]),
+        ("c LIKE 'ab'", [False, False]),
+    ],
+)
+def test_blanks_that_postgresql_pads_with_are_not_compared(condition: str, found: list[bool]) -> None:
+    columns = [Column("c", TextType(4, "utf8"), nullable=True, declaration="character(4)")]
+    columns += [Column("v", TextType(4, "utf8"), nullable=True, declaration="character varying(4)")]
+    schema = TableSchema(TableId("public", "t"), tuple(columns), ())
+    rows = pa.Table.from_pylist([{"c": "ab  ", "v": "ab"}, {"c": "abc ", "v": "abc "}], schema=arrow_schema(schema))
+
+    assert Filter(condition).matches(schema, rows).tolist() == found
+
+
 def test_names_are_of_any_case_and_odd_ones_in_quotes() -> None:
     assert matching("ID = 1") == [1]
     assert matching('`odd name` = 2 AND "odd name" = 2', **{"odd name": SCHEMA.column("n").type}) == [2]

@@ -39,7 +39,7 @@ def describe_topics(admin: AdminClient, topics: Collection[str]) -> Mapping[str,
     if not topics:
         return {}
     found = {}
-    asked = TopicCollection(sorted(topics))
+    asked = TopicCollection(sorted(set(topics)))
     answers = admin.describe_topics(asked, request_timeout=REQUEST_TIMEOUT_SECONDS)
     for topic, answer in answers.items():
         try:
@@ -147,7 +147,7 @@ def _settings(admin: AdminClient, topics: Collection[str]) -> Mapping[str, Mappi
     """The settings of each topic, in the order of their names."""
     if not topics:
         return {}
-    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in set(topics)]
     try:
         answers = admin.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_SECONDS)
         found = {

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.core.errors import CorruptLogError
 from penstock.core.joins.keys import key_bytes
-from penstock.core.joins.rows import encode_stored, find_seen, key_values
+from penstock.core.joins.rows import encode_stored, find_seen, join_key_values, key_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +100,7 @@ def whole_events(plan: JoinPlan, index: int, rows: pa.RecordBatch, is_deleted: F
     Raises PenstockError for rows that the plan does not fit any more.
     """
     given = plan.inputs[index]
-    join_key: Any = key_bytes(key_values(given, given.join_keys, rows))
+    join_key: Any = key_bytes(join_key_values(given, rows))
     row_key: Any = key_bytes(key_values(given, given.row_key, rows))
     if given.keeps_nulls:
         # Other join keys begin with a digit.
@@ -136,7 +136,7 @@ def tombstone_events(
     # Where the key does not tell the join key, it is known by what the row was before, as with any delete.
     tells = not (given.remembered or given.is_partial)
     nothing: Any = pa.array([b""] * count, pa.binary())
-    join_key = key_bytes(key_values(given, given.join_keys, keys)) if tells else nothing
+    join_key = key_bytes(join_key_values(given, keys)) if tells else nothing
     place, place_row = _BEHIND_ALL
     marks = Marks(
         pa.array(np.full(count, partition, np.int32)),

@@ -35,6 +35,7 @@ class PlannedInput:
     the same. `tested` are the columns that the condition `where` asks for. `needed` are
     all that the join reads of a row, where rows may come without some of them: such rows
     are made whole first (see core/joins/completing.py). Empty where all rows are whole.
+    `padded` are join keys whose values come with blanks that do not count.
     """
 
     name: str
@@ -47,6 +48,7 @@ class PlannedInput:
     where: str = ""
     tested: tuple[Column, ...] = ()
     needed: tuple[Column, ...] = ()
+    padded: tuple[str, ...] = ()
 
     @property
     def is_partial(self) -> bool:
@@ -123,7 +125,9 @@ class _Field:
 def _semantics(given: PlannedInput) -> list[str]:
     """What an input says that plain ones do not."""
     partial = [json.dumps(["partial", *(column.name for column in given.needed)])] if given.is_partial else []
-    return [*(["left"] if given.is_optional else []), *([f"where {given.where}"] if given.where else []), *partial]
+    where = [f"where {given.where}"] if given.where else []
+    padded = [json.dumps(["padded", *given.padded])] if given.padded else []
+    return [*(["left"] if given.is_optional else []), *where, *partial, *padded]
 
 
 def plan_join(inputs: Sequence[JoinInput], output: JoinOutput) -> JoinPlan:
@@ -294,6 +298,7 @@ def _planned(inputs: Sequence[JoinInput], index: int, fields: Sequence[_Field]) 
         keeps_nulls=_keeps_nulls(inputs, index),
         where=given.where,
         tested=tested_columns(given),
+        padded=tuple(name for name in given.join_keys if given.table.column(name).is_padded),
     )
     return with_needed(planned, given.table)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.core.arrow_types import arrow_type
 from penstock.core.avro.buffers import binary_octets, binary_offsets
@@ -88,6 +89,15 @@ def key_values(given: PlannedInput, names: Sequence[str], rows: pa.RecordBatch) 
         if name not in there:
             raise _lacking(given, name)
     return [rows.column(name) for name in names]
+
+
+def join_key_values(given: PlannedInput, rows: pa.RecordBatch) -> list[ArrowArray]:
+    """The values of the join keys as they are compared. Raises as `key_values`."""
+    found: list[ArrowArray] = []
+    for name, values in zip(given.join_keys, key_values(given, given.join_keys, rows), strict=True):
+        compared: Any = values
+        found.append(pc.utf8_rtrim(compared, characters=" ") if name in given.padded else compared)
+    return found
 
 
 def as_planned(

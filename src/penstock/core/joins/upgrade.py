@@ -174,6 +174,7 @@ def _basis(inputs: Sequence[PlannedInput]) -> str:
             *(each.join_keys, each.row_key, each.remembered, each.is_optional, each.keeps_nulls, each.where),
             [(column.name, repr(column.type)) for column in each.tested],
             *(["partial"] if each.is_partial else []),
+            *([["padded", *each.padded]] if each.padded else []),
         ]
         for each in inputs
     ]

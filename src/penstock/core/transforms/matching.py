@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from decimal import Context, Decimal
 from functools import reduce
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, assert_never, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -133,7 +133,7 @@ class _Rows:
             raise refuse(self._schema, "", reason, "compare with a column")
         column = self._column(left)
         self._require_order(column, sign)
-        family, values = _FAMILIES.get(type(column.type)), self._columns[column.name]
+        family, values = _FAMILIES.get(type(column.type)), self._compared(column)
         if family is None:
             raise self._unfit(column, "only IS NULL can be asked of a column")
         if isinstance(right, Constant):
@@ -143,10 +143,12 @@ class _Rows:
         common = _common(family, _FAMILIES.get(type(other.type)))
         if common is None:
             raise self._unfit(column, f"it cannot be compared with {other.name}, which is {declared(other)},")
-        return _compare_as(common, sign, values, self._columns[other.name])
+        return _compare_as(common, sign, values, self._compared(other))
 
     def _with_constant(self, column: Column, family: Family, sign: Sign, constant: Constant) -> Truths:
-        values, value = self._columns[column.name], constant.value
+        values, value = self._compared(column), constant.value
+        if isinstance(value, str) and column.is_padded:
+            value = value.rstrip(" ")
         if isinstance(value, Decimal) != (family in {"exact", "float"}):
             if _is_printed(column):
                 raise self._has_no_order(column)
@@ -156,6 +158,12 @@ class _Rows:
             return _compare_as(family, sign, values, _constant(family, value))
         except (ValueError, pa.ArrowException) as error:
             raise self._unfit(column, f"{constant.value!s} cannot be compared with it: {error}") from error
+
+    def _compared(self, column: Column) -> Values:
+        values = self._columns[column.name]
+        if column.is_padded:
+            values = pc.utf8_rtrim(cast("Any", values), characters=" ")
+        return values
 
     def _require_order(self, column: Column, sign: Sign) -> None:
         if sign not in {"=", "<>"} and _is_printed(column):

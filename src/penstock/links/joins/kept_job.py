@@ -61,6 +61,7 @@ def _input_to_mapping(given: PlannedInput) -> dict[str, object]:
         "where": given.where,
         "tested": value_schema(_table("tested", given.tested)),
         "needed": value_schema(_table("needed", given.needed)) if given.is_partial else None,
+        "padded": given.padded,
     }
 
 
@@ -77,6 +78,7 @@ def _input_from_mapping(said: Mapping[str, Any]) -> PlannedInput:
         tested=table_schema(said["tested"]).columns,
         # Releases that joined whole rows alone did not say it.
         needed=table_schema(said["needed"]).columns if said.get("needed") else (),
+        padded=tuple(said.get("padded", ())),
     )
 
 
