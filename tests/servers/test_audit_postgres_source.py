@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from threading import Event
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -17,7 +18,7 @@ from penstock.wiring.audit import run_audit
 from penstock.wiring.audit_repair import ask_for_repairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tests.servers.postgres_chain import PostgresChain
 
@@ -91,6 +92,9 @@ _TABLES = (
     "CREATE TABLE parts (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
     "CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (100)",
     "CREATE TABLE switch (ok boolean PRIMARY KEY, v text)",
+    "CREATE COLLATION of_any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+    'CREATE TABLE named (a text COLLATE "und-x-icu", b text COLLATE of_any_case, v text, PRIMARY KEY (a, b))',
+    "INSERT INTO named VALUES ('é', 'É', 'one'), ('e', 'b', 'two')",
     *_ODD_ROWS,
     "INSERT INTO rows SELECT i, 'v' || i FROM generate_series(-500, 500) i",
     "INSERT INTO heirs VALUES (7, 'an heir', 'x')",
@@ -99,8 +103,10 @@ _TABLES = (
 )
 
 
-def _report(chain: PostgresChain, wait_seconds: float = 0.5) -> AuditReport:
-    spec = AuditSpec(source=chain.spec.sources[0].name, sink="wh", wait_seconds=wait_seconds)
+def _report(
+    chain: PostgresChain, wait_seconds: float = 0.5, where: Mapping[str, str] = MappingProxyType({})
+) -> AuditReport:
+    spec = AuditSpec(source=chain.spec.sources[0].name, sink="wh", wait_seconds=wait_seconds, where=dict(where))
     return run_audit(chain.spec, spec, lambda _: None)
 
 
@@ -108,7 +114,7 @@ def _audit(chain: PostgresChain) -> dict[str, TableFindings]:
     return {found.table: found for found in _report(chain).tables}
 
 
-def _carry_and_report(chain: PostgresChain) -> AuditReport:
+def _carry_and_report(chain: PostgresChain, where: Mapping[str, str] = MappingProxyType({})) -> AuditReport:
     """Let the capture go on while the audit waits: the server's log grows all the time, by what others do there."""
     ended, spec = Event(), chain.spec
 
@@ -120,7 +126,7 @@ def _carry_and_report(chain: PostgresChain) -> AuditReport:
     with ThreadPoolExecutor(1) as threads:
         capturing = threads.submit(capture)
         try:
-            report = _report(chain, _WAIT_SECONDS)
+            report = _report(chain, _WAIT_SECONDS, where)
         finally:
             ended.set()
         capturing.result()
@@ -143,10 +149,11 @@ def test_an_audit_of_postgres_finds_equal_what_is_and_names_what_is_not(
         warehouse.execute("UPDATE public.rows SET v = 'other' WHERE id = -3")
         warehouse.execute("DELETE FROM public.odd WHERE NOT ok = 1 AND code LIKE 'b%'")
         warehouse.execute("UPDATE public.switch SET v = 'off' WHERE ok = 1")
+        warehouse.execute("UPDATE public.named SET b = 'é' WHERE v = 'one'")
     wrong = _carry_and_audit(chain)
 
     assert {table: (found.state, found.why) for table, found in equal.items()} == {
-        f"public.{name}": ("equal", "") for name in ("odd", "rows", "heirs", "parts", "switch")
+        f"public.{name}": ("equal", "") for name in ("odd", "rows", "heirs", "parts", "switch", "named")
     }
     assert equal["public.parts"].source_rows == 2
     assert equal["public.rows"].source_rows == 1001
@@ -154,6 +161,22 @@ def test_an_audit_of_postgres_finds_equal_what_is_and_names_what_is_not(
     assert [(row.key, row.state) for row in wrong["public.rows"].rows] == [(("-3",), "different")]
     assert [(row.key, row.state) for row in wrong["public.odd"].rows] == [(("0", "b    "), "missing")]
     assert [(row.key, row.columns) for row in wrong["public.switch"].rows] == [(("1",), {"v": ("on", "off")})]
+    named = {(row.key, row.state) for row in wrong["public.named"].rows}
+    assert named == {(("é", "É"), "missing"), (("é", "é"), "extra")}
+
+
+@pytest.mark.nightly
+def test_a_query_that_the_source_ends_is_told_as_that_and_the_next_table_is_read(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
+    chain.write("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
+
+    found = {each.table: each for each in _carry_and_report(chain, {"public.a": "1 / (id - id) > 0"}).tables}
+
+    assert found["public.a"].state == "failed"
+    assert "division by zero" in found["public.a"].why
+    assert found["public.b"].state == "equal"
 
 
 @pytest.mark.nightly
@@ -195,11 +218,12 @@ def test_what_an_audit_finds_is_repaired_by_reading_those_rows_again(
         warehouse.execute("INSERT INTO public.rows SELECT * REPLACE (777 AS id) FROM public.rows WHERE id = 1")
         warehouse.execute("DELETE FROM public.odd WHERE NOT ok = 1 AND code LIKE 'b%'")
         warehouse.execute("UPDATE public.switch SET v = 'off' WHERE ok = 1")
+        warehouse.execute("UPDATE public.named SET b = 'é' WHERE v = 'one'")
 
     asked = ask_for_repairs(chain.spec, [_carry_and_report(chain)]).snapshots
     repaired = _carry_and_audit(chain)
 
-    assert {each.table for each in asked} == {"public.rows", "public.odd", "public.switch"}
+    assert {each.table for each in asked} == {"public.rows", "public.odd", "public.switch", "public.named"}
     assert {found.state for found in repaired.values()} == {"equal"}
 
 

@@ -197,6 +197,8 @@ def _compare(opened: AuditedLink, schema: TableSchema, plan: TablePlan) -> Table
             str(table), opened.databases(), plan, opened.bounds(table), lambda: _await_target(opened, table)
         )
     except PenstockError:
+        # PostgreSQL answers nothing in a transaction of which a query has failed.
+        opened.source.release()
         if opened.source.schema(table) == schema:
             raise
         return TableFindings(str(table), "lagging", why=_ALTERED)

@@ -192,7 +192,9 @@ POSTGRES: Final = AuditDialect(
     divide_wide="div({0}, {1})",
     bytes_length="octet_length({0})",
     as_text="CAST({0} AS TEXT)",
-    text_literal="convert_from(decode('{0}', 'hex'), 'UTF8')",
+    # By way of JSON, for convert_from gives a text of the collation "C": it conflicts with that of a column, and keeps
+    # the index of a column without one from being used.
+    text_literal="(to_jsonb(convert_from(decode('{0}', 'hex'), 'UTF8')) #>> '{{}}')",
     bytes_literal="decode('{0}', 'hex')",
     text_cast="CAST({0} AS TEXT)",
     fence=" OFFSET 0",
