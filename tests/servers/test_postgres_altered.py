@@ -222,6 +222,25 @@ def test_a_column_that_was_dropped_and_added_again_since_stops_its_table(
         log.check()
 
 
+def test_a_table_that_was_unlogged_stops_and_so_does_one_that_was_made_so(
+    watched: tuple[SourceDatabase, WalStream], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements = [
+        "ALTER TABLE t SET UNLOGGED",
+        "INSERT INTO t VALUES (2, 'a', 'b')",
+        "ALTER TABLE t SET LOGGED",
+        "INSERT INTO t VALUES (3, 'a', 'b')",
+        "CREATE UNLOGGED TABLE made (id int PRIMARY KEY)",
+        "INSERT INTO made VALUES (1)",
+        "ALTER TABLE made SET LOGGED",
+        "INSERT INTO made VALUES (2)",
+    ]
+
+    with closing(_followed(watched, tmp_path, monkeypatch, statements, reads_ddl_log=True)) as log:
+        assert "UNLOGGED" in log.stopped["public.t"].error
+        assert "it had older ones that were not carried" in log.stopped["public.made"].error
+
+
 def test_many_alterations_in_one_transaction_are_followed(
     watched: tuple[SourceDatabase, WalStream], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

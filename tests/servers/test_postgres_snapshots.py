@@ -159,6 +159,48 @@ def test_a_table_that_the_config_adds_gets_a_snapshot_by_itself(make_postgres: C
 
 
 @pytest.mark.nightly
+def test_a_table_that_was_renamed_and_not_written_since_is_no_new_one(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(
+        "CREATE TABLE t (id int PRIMARY KEY, n int, note text)", "INSERT INTO t VALUES (1, 1), (2, 2)"
+    )
+    chain.carry()
+    chain.write("ALTER TABLE t RENAME TO u")
+    chain.carry()
+    assert _statuses(chain) == {}
+
+    chain.write("UPDATE u SET n = 3 WHERE id = 1", "ALTER TABLE u RENAME TO t")
+    chain.carry()
+    chain.write("UPDATE t SET n = 4 WHERE id = 2")
+    chain.carry()
+
+    assert (_statuses(chain), chain.stopped()) == ({}, {})
+    source, warehouse = chain.both(_ALL)
+    assert warehouse == source
+    assert chain.rows("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'") == [("t",)]
+
+
+@pytest.mark.nightly
+def test_a_snapshot_under_a_new_name_ends_the_table_under_its_old_one(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(
+        "CREATE TABLE t (id int PRIMARY KEY, n int, note text)", "INSERT INTO t VALUES (1, 1), (2, 2)"
+    )
+    chain.carry()
+    chain.write("ALTER TABLE t RENAME TO u")
+    _ask(chain, "u", full_refresh=True)
+    chain.carry()
+    chain.write("UPDATE u SET n = 3 WHERE id = 1", "ALTER TABLE u RENAME TO t", "UPDATE t SET n = 4 WHERE id = 2")
+    chain.carry()
+
+    assert (_statuses(chain), chain.stopped()) == ({"u": Status.DONE}, {})
+    source, warehouse = chain.both(_ALL)
+    assert warehouse == source
+
+
+@pytest.mark.nightly
 def test_listed_keys_are_read_again_and_those_that_are_gone_are_deleted(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

@@ -195,7 +195,8 @@ class PostgresCapture:
         readers = [self._rows(spec.source, unseen) for _ in range(readers_at_once(spec.source))]
 
         def added() -> Sequence[TableId]:
-            found = readers[0].tables_lacking_rows(wal_position(capture.position))
+            carried = {each.number for each in carried_now(capture)}
+            found = readers[0].tables_lacking_rows(wal_position(capture.position), carried)
             return never_told_of(capture, found)
 
         def returned() -> Sequence[TableId]:

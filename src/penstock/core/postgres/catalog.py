@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.core.postgres.messages import Relation, RelationColumn
@@ -104,12 +104,16 @@ class KeyRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table, and what a relation message would say of it; `has_identity`: updates of it can be logged."""
+    """A table, and what a relation message would say of it; `has_identity`: updates of it can be logged.
+
+    `is_switched`: where it was written down it became UNLOGGED, or was so until then.
+    """
 
     table: CatalogTable
     relation: Relation
     has_identity: bool
     is_partitioned: bool
+    is_switched: bool = False
 
 
 def source_tables(
@@ -132,7 +136,7 @@ def source_tables(
 def written_table(written_down: bytes) -> SourceTable | None:
     """Read a row of DDL_LOG: the table as it was there. None for one of another form, which other releases may write.
 
-    It has `table`, `columns` and `keys`, each with the fields of the rows above.
+    It has `table`, `columns` and `keys`, each with the fields of the rows above, and `is_switched`.
     """
     try:
         written = json.loads(written_down)
@@ -143,7 +147,7 @@ def written_table(written_down: bytes) -> SourceTable | None:
         )
     except (ValueError, TypeError, KeyError):
         return None
-    return found
+    return replace(found, is_switched=written.get("is_switched", False))
 
 
 def _table(

@@ -38,6 +38,11 @@ CAME_BACK: Final = (
     "it was taken out of the publication and came back, or got another row filter or column list there, and what "
     "changed meanwhile is not in the log"
 )
+UNLOGGED: Final = Refusal(
+    "",
+    "it became UNLOGGED, or was so until here, and what changes meanwhile is not in the log",
+    f"ALTER TABLE ... SET LOGGED, if it is not again; then {READ_AGAIN}",
+)
 
 
 def column_renames(before: TableSchema, after: TableSchema) -> tuple[tuple[str, str], ...]:

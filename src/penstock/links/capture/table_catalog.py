@@ -10,6 +10,7 @@ from penstock.core.commands import shell_word
 from penstock.core.errors import READ_AGAIN, START_ANEW, PositionError, TableStoppedError
 from penstock.core.files import META_PREFIX
 from penstock.core.kafka.largest import LARGEST_BYTES
+from penstock.core.positions import timeline_of
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.schema_difference import describe_difference
 from penstock.core.snapshot_copies import CopiedRows
@@ -86,6 +87,11 @@ class TableCatalog:
         """The announced table that has this number in its source, the newest if servers gave it twice."""
         found = [each for each in self._announced.values() if self._schema(each).number == number]
         return self._schema(max(found, key=lambda each: each.order)) if found else None
+
+    def other_names(self, schema: TableSchema, timeline: int) -> Sequence[SchemaChange]:
+        """What was told last, in a timeline, of the table that `schema` is, under the names that it had before."""
+        told = [e for e in self._announced.values() if e.table != schema.table and timeline_of(e.order) == timeline]
+        return [each for each in told if schema.number and self._schema(each).number == schema.number]
 
     def announced(self) -> Sequence[SchemaChange]:
         """The newest schema-change event of each table that has not ended, sorted by table."""

@@ -50,6 +50,9 @@ def announce_anew(
         registered = table_catalog.register(found.schema, str(position))
     except TableStoppedError as error:
         raise UsageError(error.message, error.hint) from error
+    for last in table_catalog.other_names(found.schema, position.timeline):
+        # Should the table get its old name back, its rows of before are not those that it has by then.
+        capture.end(position, announce_end(capture, last, position))
     begun = table_catalog.event_of(found.schema, registered, _order(capture, position))
     return replace(begun, kind=SchemaChangeKind.CREATE, file=position.refresh_place.file)
 

@@ -25,10 +25,11 @@ _ENABLED: Final = ("O", "A")
 _FIELDS: Final = {"table": TableRow._fields, "columns": ColumnRow._fields, "keys": KeyRow._fields}
 _OF_ONE: Final = "ARRAY[altered]"
 # A table whose rows are published without some columns is described by the log alone. The older the release that
-# made the function, the fewer columns has its pg_publication_rel: so these are asked for by name.
+# made the function, the fewer columns has its pg_publication_rel: so these are asked for by name. Of every table is
+# told that it becomes UNLOGGED, or was: this is 1 among the reasons to write it anew.
 _WANTED: Final = """
-c.oid = altered AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT EXISTS (
-    SELECT FROM pg_publication_rel r WHERE r.prrelid = c.oid AND to_jsonb(r)->>'prattrs' IS NOT NULL)
+c.oid = altered AND c.relkind IN ('r', 'p') AND (is_switched OR c.relpersistence = 'p' AND NOT EXISTS (
+    SELECT FROM pg_publication_rel r WHERE r.prrelid = c.oid AND to_jsonb(r)->>'prattrs' IS NOT NULL))
 """
 # What became of a table before there were triggers, or while they were disabled, is in its catalog alone. But one that
 # TRUNCATE wrote anew may get a column NOT NULL, and has no older rows.
@@ -41,9 +42,11 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp {printed
 DECLARE
   altered oid;
   changed oid[];
+  is_switched boolean := false;
 BEGIN
   IF tg_event = 'table_rewrite' THEN
     changed := ARRAY[pg_event_trigger_table_rewrite_oid()];
+    is_switched := pg_event_trigger_table_rewrite_reason() & 1 <> 0;
   ELSE
     changed := ARRAY(SELECT DISTINCT objid FROM pg_event_trigger_ddl_commands() WHERE classid = 'pg_class'::regclass);
   END IF;
@@ -51,7 +54,8 @@ BEGIN
     SELECT number FROM penstock_ddl.log WHERE written < now() - interval '7 days' FOR UPDATE SKIP LOCKED);
   FOREACH altered IN ARRAY changed LOOP
     INSERT INTO penstock_ddl.log (described)
-    SELECT json_build_object('table', row_to_json(t), 'columns', ({columns}), 'keys', ({keys}))::text
+    SELECT json_build_object('is_switched', is_switched, 'table', row_to_json(t), 'columns', ({columns}),
+                             'keys', ({keys}))::text
       FROM ({table}) t ({table_fields});
   END LOOP;
 EXCEPTION WHEN OTHERS THEN

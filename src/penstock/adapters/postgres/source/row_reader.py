@@ -36,7 +36,7 @@ from penstock.core.snapshots import Method, require_key
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.postgres.source.chunk_queries import KeyColumn
@@ -137,11 +137,15 @@ class PostgresRowReader:
         """See ports/snapshots.RowReader: those that are published, and that our user may read."""
         return [table for table, _ in self._published_tables()]
 
-    def tables_lacking_rows(self, position: WalPosition) -> Sequence[TableId]:
-        """Return those of `tables` that may have rows which the log before `position` did not have."""
+    def tables_lacking_rows(self, position: WalPosition, carried: Collection[int]) -> Sequence[TableId]:
+        """Return those of `tables` that may have rows which the log before `position` did not have.
+
+        One whose number is among those `carried` has another name by now, which its next changed row tells of.
+        """
         with closing(self._connect()) as connection:
             is_whole = publishes_all(connection, self._publication.name)
-        return [t for t, oid in self._published_tables() if not (is_whole and position.has_all_of(oid))]
+        found = [(t, oid) for t, oid in self._published_tables() if oid not in carried]
+        return [t for t, oid in found if not (is_whole and position.has_all_of(oid))]
 
     def tables_published_otherwise(self, told: Sequence[TableSchema]) -> Sequence[TableId]:
         """Return those of the tables, as they were `told` of, whose rows changed while the log did not have them.

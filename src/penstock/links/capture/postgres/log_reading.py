@@ -10,7 +10,7 @@ from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.log_items import LogPassed, RowsRead, StatementRead, TransactionsRead
 from penstock.core.positions import wal_position
 from penstock.core.postgres.catalog import written_table
-from penstock.core.postgres.evolution import keeps_key
+from penstock.core.postgres.evolution import UNLOGGED, keeps_key
 from penstock.core.postgres.log_items import (
     STEPS_PER_ROW,
     LogAdvanced,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.core.changes import Messages, RowBatch
     from penstock.core.log_items import LoggedRows, LoggedStatement, LogStep
     from penstock.core.positions import Order, Position, WalPosition
+    from penstock.core.postgres.catalog import SourceTable
     from penstock.core.postgres.log_items import PostgresItem, Transaction
     from penstock.core.postgres.messages import Relation
     from penstock.core.refusals import Refusal
@@ -183,6 +184,9 @@ class PostgresReading:
     def _altered(self, item: TableAltered) -> Iterator[LogStep]:
         """Tell a table that is carried as it was written down; what is not told here, its next row brings to light."""
         written = written_table(item.written) if self._reads_ddl_log else None
+        if written is not None and written.is_switched:
+            yield from self._switched(item, written)
+            return
         if written is None or not self._wanted(written.table.id):
             return
         before, after = self._catalog.known(written.relation), self._catalog.written_shape(written)
@@ -195,6 +199,19 @@ class PostgresReading:
         begin = self._inside(item.transaction, item.number)
         end = replace(begin, rows_from=item.number + 1)
         yield self._statement((written.relation,), after, begin, end, item.transaction)
+
+    def _switched(self, item: TableAltered, written: SourceTable) -> Iterator[LogStep]:
+        """Tell that rows of a table are not in the log; one that nobody knows yet has older ones when it comes."""
+        before = self._catalog.known(written.relation)
+        if before is None:
+            self._reached = self._reached.passing_by(written.table.oid)
+            return
+        if not self._wanted(before.table):
+            return
+        begin = self._inside(item.transaction, item.number)
+        end = replace(begin, rows_from=item.number + 1)
+        step = self._statement((written.relation,), before, begin, end, item.transaction)
+        yield replace(step, statement=replace(tables_changed(step.statement), refused=UNLOGGED))
 
     def _truncated(self, item: TablesTruncated) -> Iterator[LogStep]:
         """Tables that are not carried are left to themselves."""
