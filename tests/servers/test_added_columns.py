@@ -161,6 +161,26 @@ def test_columns_that_one_statement_takes_and_adds_are_two(
     assert chain.query("SELECT id, called, new FROM {schema}.t ORDER BY id") == [(1, 3, 7), (2, 3, 4)]
 
 
+def test_a_column_that_is_added_under_the_name_that_another_one_had_is_filled(
+    mariadb: MariadbServer, chain_parts: tuple[KafkaBroker, str, int], fresh_database: str, tmp_path: Path
+) -> None:
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
+    chain.write("CREATE TABLE t (id INT PRIMARY KEY, made INT, n INT)", "INSERT INTO t VALUES (1, 2, 3)")
+    chain.start()
+
+    added = "ADD made TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, ADD n INT NOT NULL"
+    chain.write(
+        "SET timestamp = 1600000000",
+        f"ALTER TABLE t RENAME COLUMN made TO was_made, CHANGE n was_n INT, {added}",
+    )
+    chain.carry()
+    chain.mirror()
+
+    assert told(chain) == []
+    filled = "SELECT id, was_made, was_n, n FROM {schema}.t WHERE epoch(made) = 1600000000 ORDER BY id"
+    assert chain.query(filled) == [(1, 2, 3, 0)]
+
+
 def test_documents_and_arrays_of_postgresql_are_added_with_a_default_and_in_place_of_others(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

@@ -45,6 +45,19 @@ def test_a_table_gets_its_first_local_time_later(
 
 
 @pytest.mark.nightly
+def test_a_column_gets_in_other_letters_the_name_of_one_that_goes(lake_place: DeltaPlace) -> None:
+    mass = Column("mass", FIRST.columns[1].type, nullable=True, default="5")
+    wider = replace(FIRST, columns=(*FIRST.columns, mass))
+    after = replace(FIRST, columns=(FIRST.columns[0], replace(mass, name="QTY")))
+    sink = lake_place.open()
+    sink.load(TABLE, [lake_place.batch(0, [("c", "a", 1)]), schema_change(5)], {**SCHEMAS, 5: wider})
+
+    sink.load(TABLE, [replace(schema_change(6), column_renames=(("mass", "QTY"),))], {6: after})
+
+    assert lake_place.ask("SELECT * FROM shop.orders") == [("a", 5)]
+
+
+@pytest.mark.nightly
 def test_a_default_that_looks_like_a_variable_of_spark_is_a_text(lake_place: DeltaPlace) -> None:
     texts = ("Dear ${name}", "\\ ${env:HOME} \\u0041 '")
     added = (Column(f"c${{{n}}}", TextType(40, "utf8mb4"), nullable=True, default=text) for n, text in enumerate(texts))

@@ -212,6 +212,21 @@ def test_a_column_that_somebody_added_loses_the_values_of_rows_that_change(place
     assert place.ask("SELECT id, qty, theirs FROM shop.orders ORDER BY id") == [("a", 2, None), ("b", 1, 7)]
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_column_gets_in_other_letters_the_name_of_one_that_goes(place: Place, is_first: bool) -> None:  # noqa: FBT001 - a test's case
+    qty, old = FIRST.columns[1], Column("mass", IntegerType(32, unsigned=False), nullable=True)
+    before = replace(FIRST, columns=(FIRST.columns[0], *((old, qty) if is_first else (qty, old))))
+    after = replace(FIRST, columns=(FIRST.columns[0], replace(old, name="QTY")))
+    row = ("a", 1, 2, "c") if is_first else ("a", 2, 1, "c")
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, before, 1, 0, [row])], {1: before})
+
+    change = replace(schema_change(2, 1), column_renames=(("mass", "QTY"),))
+    sink.load(TABLE, [change, write_batch(place, after, 2, 1, [("b", 3, "c")])], {2: after})
+
+    assert rows_in(sink) == [("a", 1), ("b", 3)]
+
+
 def test_an_empty_table_can_become_any_other_and_keeps_its_comment(place: Place) -> None:
     sink = place.open()
     sink.load(TABLE, [schema_change(1)], SCHEMAS)

@@ -292,10 +292,18 @@ class TableSchema:
 
         A column whose name another one gets, and which gets none itself, is gone.
         """
-        new_names = dict(names)
-        taken = set(new_names.values()) - set(new_names)
-        kept = (replace(c, name=new_names.get(c.name, c.name)) for c in self.columns if c.name not in taken)
+        new_names, taken = dict(names), taken_names(names)
+        kept = (replace(c, name=new_names.get(c.name, c.name)) for c in self.columns if c.name.casefold() not in taken)
         return replace(self, columns=tuple(kept), key=tuple(new_names.get(name, name) for name in self.key))
+
+
+def taken_names(names: Sequence[tuple[str, str]]) -> frozenset[str]:
+    """Return, in lower case, which columns go where columns get other names (old, new), all at once.
+
+    They are those whose name another one gets, and which get none themselves. Upper
+    and lower case do not tell columns apart in MySQL, nor in any target.
+    """
+    return frozenset(new.casefold() for _, new in names) - {old.casefold() for old, _ in names}
 
 
 def bit_integer(bits: int) -> IntegerType:

@@ -195,6 +195,7 @@ def columns(*names: str) -> TableSchema:
         ("ab", "aB", "modify B int", (("b", "B"),)),
         ("abc", "bAC", "modify A int after b, change c C int", (("c", "C"), ("a", "A"))),
         ("ab", "b", "drop b, change a b int", (("a", "b"),)),
+        ("ab", "B", "drop b, change a B int", (("a", "B"),)),
         ("ab", "ab", "change if exists x y int", ()),
         ("ab", "ab", "change if exists x a int", ()),
     ],

@@ -44,7 +44,8 @@ class CatalogTable:
     `published` is the number of its place in the publication, 0 where that stays as long as the publication,
     None while it has none; `publication_altered_by` is the transaction that altered the publication itself last, 0
     where nobody asked. `partitions` are those of a partitioned table, None for other tables. `generated` are its
-    generated columns, which are not in the log, and not among `columns`.
+    generated columns, which are not in the log, and not among `columns`. `dropped` are the numbers of columns that
+    the rows had that are asked for, and that were dropped since.
     """
 
     oid: int
@@ -57,6 +58,7 @@ class CatalogTable:
     publication_altered_by: int = 0
     partitions: tuple[Partition, ...] | None = None
     generated: tuple[CatalogColumn, ...] = ()
+    dropped: tuple[int, ...] = ()
 
     @property
     def id(self) -> TableId:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.files import FILE, OP, POS, ROW, TS_MS
+from penstock.core.tables import taken_names
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.columns import LOG_COLUMNS, REFRESH_OR_ANEW, by_name, cast_value, fill_value, stopped
 from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text, render_type
@@ -156,9 +157,8 @@ def at_path(schema: TableSchema, path: str, deletes: Deletes = "hard") -> Target
 
 
 def _renamed_rows(before: TargetTable, renames: Sequence[tuple[str, str]]) -> str:
-    new_names = dict(renames)
-    taken = set(new_names.values()) - set(new_names)
-    kept = [name for name in before.column_names if name not in taken]
+    new_names, taken = dict(renames), taken_names(renames)
+    kept = [name for name in before.column_names if name.casefold() not in taken]
     listed = ", ".join(_named(quote_name(DELTA, name), new_names.get(name, name)) for name in kept)
     return f"(SELECT {listed} FROM {before.path(DELTA)})"  # noqa: S608 - names are quoted
 

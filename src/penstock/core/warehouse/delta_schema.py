@@ -15,6 +15,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.core.tables import taken_names
 from penstock.core.warehouse.columns import own_columns
 from penstock.core.warehouse.delta import DELTA
 from penstock.core.warehouse.dialect import render_type
@@ -71,9 +72,8 @@ def amend_metadata(
     action = json.loads(metadata)
     meta = action["metaData"]
     schema = json.loads(meta["schemaString"])
-    new_names = dict(renames)
-    taken = set(new_names.values()) - set(new_names)
-    fields = [field for field in schema["fields"] if field["name"] not in taken]
+    new_names, taken = dict(renames), taken_names(renames)
+    fields = [field for field in schema["fields"] if field["name"].casefold() not in taken]
     for field in fields:
         field["name"] = new_names.get(field["name"], field["name"])
     ours = own_columns(after, deletes)

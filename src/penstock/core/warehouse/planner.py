@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.core.files import OFFSET, OP, TS_MS
-from penstock.core.tables import TableId
+from penstock.core.tables import TableId, taken_names
 from penstock.core.warehouse.columns import (
     DELETED_AT,
     LOG_COLUMNS,
@@ -122,11 +122,11 @@ def plan_column_renames(dialect: Dialect, target: TargetTable, names: Sequence[t
     A column whose name another one gets, and which gets none itself, is dropped.
     """
     alter = f"ALTER TABLE {target.path(dialect)}"
-    taken = {new for _, new in names} - {old for old, _ in names}
+    taken = taken_names(names)
     aside = [f"__penstock_renamed_{number}" for number in range(len(names))]
     pairs = [(old, by_the_way) for (old, _), by_the_way in zip(names, aside, strict=True)]
     pairs += [(by_the_way, new) for (_, new), by_the_way in zip(names, aside, strict=True)]
-    gone = [column.name for column in target.schema.columns if column.name in taken]
+    gone = [column.name for column in target.schema.columns if column.name.casefold() in taken]
     return [
         *(f"{alter} DROP COLUMN {quote_name(dialect, name)}" for name in gone),
         *(f"{alter} RENAME COLUMN {quote_name(dialect, old)} TO {quote_name(dialect, new)}" for old, new in pairs),

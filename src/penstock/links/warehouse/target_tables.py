@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import FULL_REFRESH, TableStoppedError
+from penstock.core.tables import taken_names
 from penstock.core.warehouse.alter import keeps_shape, needs_rebuild, plan_migration
 from penstock.core.warehouse.attributes import Attributes, plan_attributes
 from penstock.core.warehouse.columns import REFRESH_OR_ANEW, check_names, column_type, define_columns
@@ -193,7 +194,7 @@ class TargetTables:
         if not names:
             return state
         renamed = frozenset(old.casefold() for old, _ in names)
-        gone = frozenset(new.casefold() for _, new in names) - renamed
+        gone = taken_names(names)
         if self._is_hindered(state.schema.table, gone):
             kept = tuple(column for column in state.schema.columns if column.name.casefold() not in gone)
             lesser = replace(state.schema, columns=kept)

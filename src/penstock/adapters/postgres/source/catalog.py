@@ -64,6 +64,10 @@ _AGAIN: Final = f"""
 {_NEWER.format(of="a")} AND EXISTS (
   SELECT FROM pg_attribute d WHERE d.attrelid = a.attrelid AND d.attisdropped AND {_NEWER.format(of="d")})
 """
+_DROPPED: Final = f"""
+SELECT a.attnum FROM pg_attribute a
+ WHERE a.attrelid = %(oid)s::oid AND a.attnum > 0 AND a.attisdropped AND {_NEWER.format(of="a")}
+"""
 # One that is checked behind a statement, or a transaction, is no replica identity, and lets two rows have one key
 # meanwhile: in the log a row would take another one's place.
 KEYS: Final = """
@@ -113,7 +117,11 @@ def read_table(connection: psycopg.Connection, oid: int, xid: int = 0) -> Source
     Raises psycopg.Error.
     """
     rows = connection.execute(TABLES.format(which="c.oid = %s::oid"), (oid,)).fetchall()
-    return next(iter(_with_columns(connection, rows, xid)), None)
+    found = next(iter(_with_columns(connection, rows, xid)), None)
+    if found is None or not xid:
+        return found
+    dropped = connection.execute(_DROPPED.encode(), {"oid": oid, "xid": xid}).fetchall()
+    return replace(found, table=replace(found.table, dropped=tuple(number for (number,) in dropped)))
 
 
 def read_tables(connection: psycopg.Connection, partitions: Partitions) -> Sequence[SourceTable]:

@@ -234,8 +234,8 @@ class StatementHandler:
             origin = names.origins.get(table)
             moved = shapes_before.get(origin) if origin and self._carried(origin, gone) else None
             named, sql_mode = table in names.named, statement.session.sql_mode
-            shape = self._filled(statement, moved or shapes_before.get(table), shapes.get(table))
-            change = TableChange(shapes_before.get(table), shape, named, origin, moved, sql_mode)
+            change = TableChange(shapes_before.get(table), shapes.get(table), named, origin, moved, sql_mode)
+            change = replace(change, after=self._filled(statement, ddl, change))
             try:
                 schema_change = self._follow(statement, ddl, table, change)
             except TableStoppedError as error:
@@ -244,17 +244,17 @@ class StatementHandler:
                 schema_changes.extend([] if schema_change is None else [schema_change])
         return StatementOutcome(_with_moves(schema_changes, names.origins), tuple(stopped))
 
-    def _filled(
-        self, statement: StatementLogged, before: TableSchema | None, after: TableSchema | None
-    ) -> TableSchema | None:
-        """Return `after` with what rows of `before` got in the columns that the statement added."""
+    def _filled(self, statement: StatementLogged, ddl: TableDdl, change: TableChange) -> TableSchema | None:
+        """Return what the table is now, with what existing rows got in the columns that the statement added."""
+        before, after = change.moved or change.before, change.after
         if before is None or after is None:
             return after
         session, objects = statement.session, self._objects
         seconds = statement.timestamp_ms // 1000
         clock = Clock(seconds, session.microseconds, session.time_zone, objects.local_seconds)
         try:
-            return with_fills(before, after, clock)
+            # A column may be added under the name that another one had.
+            return with_fills(before.with_columns_renamed(column_renames_of(ddl, change)), after, clock)
         except UnfitServerError:
             # The source does not know the zone any more: neither does anybody else.
             return after
