@@ -67,7 +67,7 @@ _AGAIN: Final = f"""
 _DROPPED: Final = f"""
 SELECT a.attnum FROM pg_attribute a
  WHERE a.attrelid = %(oid)s::oid AND a.attnum > 0 AND a.attisdropped AND {_NEWER.format(of="a")}
-"""
+"""  # noqa: S608 - our own words
 # One that is checked behind a statement, or a transaction, is no replica identity, and lets two rows have one key
 # meanwhile: in the log a row would take another one's place.
 KEYS: Final = """
