@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 class TablesChanged:
     """In place of a statement: the transaction `xid` emptied tables, or one has the shape `after` for what follows.
 
-    `refused` says why changed rows of it are not known, however it was before. See core/log_items.LoggedStatement.
+    `refused` says why changed rows of it are not known, however it was before. `as_new` is in place of `after` if it is
+    a new table that only has the number of one that had another name. See core/log_items.LoggedStatement.
     """
 
     relations: tuple[Relation, ...]
@@ -56,6 +57,7 @@ class TablesChanged:
     timestamp_ms: int
     xid: int
     refused: Refusal | None = None
+    as_new: TableSchema | None = None
 
     def ending_at(self, end: Position) -> Self:
         """See LoggedStatement."""
@@ -179,7 +181,10 @@ class PostgresReading:
         # Never behind what it stands ahead of: a stopped table is described anew by each start within its transaction.
         rows_from = max(begin.rows_from, min(begin.rows_from + 1, item.ahead_of))
         step = self._statement((item.relation,), after, begin, replace(begin, rows_from=rows_from), item.transaction)
-        yield replace(step, statement=replace(tables_changed(step.statement), refused=refused))
+        before = self._catalog.known(item.relation)
+        has_new_name = before is not None and before.table != after.table
+        as_new = self._catalog.shape_of_new(item.relation, item.transaction.xid) if has_new_name else None
+        yield replace(step, statement=replace(tables_changed(step.statement), refused=refused, as_new=as_new))
 
     def _altered(self, item: TableAltered) -> Iterator[LogStep]:
         """Tell a table that is carried as it was written down; what is not told here, its next row brings to light."""

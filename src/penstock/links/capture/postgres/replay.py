@@ -106,8 +106,7 @@ class RelationReplay:
         origin = self._table_catalog.with_number(after.number)
         if origin is not None and not self._is_another(changed, origin, stopped):
             return self._renamed(changed, origin, after, stopped)
-        if origin is not None:
-            after = self._registered.shape_of_new(changed.relations[0], changed.xid)
+        after = changed.as_new or after
         if not changed.end.has_all_of(after.number):
             raise _stopped(
                 changed,
