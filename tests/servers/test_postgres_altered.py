@@ -245,8 +245,14 @@ def test_a_table_that_was_unlogged_stops_and_so_does_one_that_was_made_so(
     "later",
     [
         ["ALTER TABLE {t} DROP c", "ALTER TABLE {t} ADD x int DEFAULT 7"],
-        ["ALTER TABLE {t} ADD x int DEFAULT 7", "ALTER TABLE {t} DROP c", "ALTER TABLE {t} RENAME d TO c"],
-        ["ALTER TABLE {t} RENAME d TO e", "ALTER TABLE {t} ADD x int DEFAULT 7", "ALTER TABLE {t} DROP c"],
+        pytest.param(
+            ["ALTER TABLE {t} ADD x int DEFAULT 7", "ALTER TABLE {t} DROP c", "ALTER TABLE {t} RENAME d TO c"],
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            ["ALTER TABLE {t} RENAME d TO e", "ALTER TABLE {t} ADD x int DEFAULT 7", "ALTER TABLE {t} DROP c"],
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_a_column_that_was_dropped_since_is_none_that_was_added_since(
@@ -324,6 +330,7 @@ def test_a_pipeline_has_what_triggers_wrote_down_in_the_middle_of_a_transaction_
     assert chain.rows("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'penstock_ddl'") == [(0,)]
 
 
+@pytest.mark.nightly
 def test_documents_and_arrays_that_came_with_a_column_are_in_older_rows(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:
