@@ -31,7 +31,7 @@ TESTS := $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope
 
 test: setup  ## Run all tests that every change must pass, in some 20 minutes on 2 cores
 	@sh scripts/install_for_tests.sh
-	$(TESTS) --budget-minutes 25 $(ARGS)
+	$(TESTS) --budget-minutes 30 $(ARGS)
 
 # One process per core: most of these are whole pipelines, which wait for little but the cores.
 nightly: setup  ## Run the tests that take longer: what is proven on one server or target, on all others as well, and random examples
