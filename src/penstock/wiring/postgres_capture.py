@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from penstock.config.audits import AuditSpec
+    from penstock.config.postgres_source import PostgresSourceSpec
     from penstock.config.specs import SourceSpec
     from penstock.core.findings import Finding
     from penstock.core.positions import Position
@@ -112,9 +113,7 @@ class PostgresLook:
         """
         source = postgres_source(self.spec.source)
         require_no_slot(source_server(source), self.connection, source.slot_name)
-        ensure_publication(self.connection, source_publication(source))
-        if source.ddl_trigger:
-            ensure_ddl_trigger(self.connection, source.publication_name)
+        _ensure_published(self.connection, source)
         return WalPosition(read_head(self.connection))
 
 
@@ -138,9 +137,7 @@ class PostgresCapture:
             require_ours(connection, slot)
             if not again:
                 require_no_slot(server, connection, slot)
-            ensure_publication(connection, publication)
-            if source.ddl_trigger:
-                ensure_ddl_trigger(connection, source.publication_name)
+            _ensure_published(connection, source)
         drop_slot(server, slot)
         with open_initial_snapshot(
             server, slot, publication, source.patterns.matches, source.special_values, failover=source.failover
@@ -302,6 +299,13 @@ class PostgresLog:
 
     def close(self) -> None:
         """See SourceLog."""
+
+
+def _ensure_published(connection: psycopg.Connection, source: PostgresSourceSpec) -> None:
+    """Make what has to be there before a slot is. Raises UnfitServerError where that may not be, or we may not."""
+    ensure_publication(connection, source_publication(source))
+    if source.ddl_trigger:
+        ensure_ddl_trigger(connection, source.publication_name)
 
 
 def _catalog(table_catalog: TableCatalog) -> RegisteredCatalog:

@@ -213,17 +213,14 @@ def _added(names: Sequence[str], catalog: CatalogTable, before: Sequence[Column]
     generated = [column for column in catalog.generated if column.name in names]
     newer = {column.name: column for column in (*catalog.columns, *generated) if column.number > last}
     dropped = [number for number in catalog.dropped if number > last]
-    if dropped:
+    lacking = [name for name in names if name not in newer]
+    renamed = [column for name, column in newer.items() if name not in names]
+    if dropped or (not lacking and any(column.number < newer[name].number for column in renamed for name in names)):
         # Whatever names they have by now: with those that were dropped since, they are the first ones by number.
         there = {column.number: column for column in newer.values()}
         pairs = zip(names, sorted([*there, *dropped]), strict=False)
         found = [there.get(number, CatalogColumn(number, name)) for name, number in pairs]
         return [*found, *[None] * (len(names) - len(found))]
-    lacking = [name for name in names if name not in newer]
-    renamed = [column for name, column in newer.items() if name not in names]
-    if not lacking and any(column.number < newer[name].number for column in renamed for name in names):
-        # Whichever came before one of them would be in the log, too: it is, and has another name by now.
-        return list(sorted(newer.values(), key=lambda column: column.number)[: len(names)])
     if not lacking or not renamed:
         return [newer.get(name, CatalogColumn(0, name)) for name in names]
     if len(lacking) != len(renamed):

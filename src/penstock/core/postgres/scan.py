@@ -62,8 +62,8 @@ class PgoutputScanner:
         self._relations: dict[int, Relation] = {}
         # Those whose rows have not come yet: a partition is described too where its rows arrive as its root's.
         self._described: dict[int, Relation] = {}
-        # Not among the others: its rows are looked into one by one.
-        self._ddl_log: Relation | None = None
+        # DDL_LOG is not among the others: its rows are looked into one by one.
+        self._ddl_logs: dict[int, Relation] = {}
         self._transaction: Transaction | None = None
         self._rows = self._serial = 0
 
@@ -166,8 +166,8 @@ class PgoutputScanner:
             self._count()
             self._serial += 1
             return
-        if self._ddl_log is not None and oid == self._ddl_log.oid:
-            yield from self._altered(self._ddl_log, op, new)
+        if oid in self._ddl_logs:
+            yield from self._altered(self._ddl_logs[oid], op, new)
             return
         yield from self._seen(oid, self._number())
         relation = self._relation(oid)
@@ -181,14 +181,10 @@ class PgoutputScanner:
         yield RowLogged(relation, op, old, is_old_whole, new, self._inside(), number, self._serial, size)
 
     def _describe(self, relation: Relation) -> None:
-        self._relations.pop(relation.oid, None)
-        self._described.pop(relation.oid, None)
-        if TableId(relation.schema, relation.name) == DDL_LOG:
-            self._ddl_log = relation
-            return
-        if self._ddl_log is not None and relation.oid == self._ddl_log.oid:
-            self._ddl_log = None
-        self._described[relation.oid] = relation
+        for known in (self._relations, self._described, self._ddl_logs):
+            known.pop(relation.oid, None)
+        is_ddl_log = TableId(relation.schema, relation.name) == DDL_LOG
+        (self._ddl_logs if is_ddl_log else self._described)[relation.oid] = relation
 
     def _altered(self, ddl_log: Relation, op: Op, new: Cells | None) -> Iterator[TableAltered]:
         number = self._count()
@@ -203,8 +199,7 @@ class PgoutputScanner:
         if not self._is_before(number):
             for oid in oids:
                 yield from self._seen(oid, number)
-            ddl_log = self._ddl_log.oid if self._ddl_log is not None else None
-            emptied = tuple(self._relation(oid) for oid in oids if oid != ddl_log)
+            emptied = tuple(self._relation(oid) for oid in oids if oid not in self._ddl_logs)
             yield TablesTruncated(emptied, self._inside(), number)
         self._count(len(oids))
 

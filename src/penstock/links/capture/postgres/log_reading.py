@@ -201,9 +201,7 @@ class PostgresReading:
         if not keeps_key(before, after):
             # It may have its key again before there is a row.
             return
-        begin = self._inside(item.transaction, item.number)
-        end = replace(begin, rows_from=item.number + 1)
-        yield self._statement((written.relation,), after, begin, end, item.transaction)
+        yield self._at(item, (written.relation,), after)
 
     def _switched(self, item: TableAltered, written: SourceTable) -> Iterator[LogStep]:
         """Tell that rows of a table are not in the log; one that nobody knows yet has older ones when it comes."""
@@ -213,17 +211,21 @@ class PostgresReading:
             return
         if not self._wanted(before.table):
             return
-        begin = self._inside(item.transaction, item.number)
-        end = replace(begin, rows_from=item.number + 1)
-        step = self._statement((written.relation,), before, begin, end, item.transaction)
+        step = self._at(item, (written.relation,), before)
         yield replace(step, statement=replace(tables_changed(step.statement), refused=UNLOGGED))
 
     def _truncated(self, item: TablesTruncated) -> Iterator[LogStep]:
         """Tables that are not carried are left to themselves."""
         relations = tuple(r for r in item.relations if self._wanted(TableId(r.schema, r.name)))
         if relations:
-            begin = self._inside(item.transaction, item.number)
-            yield self._statement(relations, None, begin, replace(begin, rows_from=item.number + 1), item.transaction)
+            yield self._at(item, relations, None)
+
+    def _at(
+        self, item: TableAltered | TablesTruncated, relations: tuple[Relation, ...], after: TableSchema | None
+    ) -> StatementRead:
+        """A statement in place of what has the number of a row."""
+        begin = self._inside(item.transaction, item.number)
+        return self._statement(relations, after, begin, replace(begin, rows_from=item.number + 1), item.transaction)
 
     def _statement(
         self,
