@@ -224,7 +224,8 @@ class Column:
     @property
     def is_padded(self) -> bool:
         """Whether its values may end with blanks that its source does not compare: PostgreSQL's CHAR."""
-        return isinstance(self.type, TextType) and self.declaration.startswith(("character(", "bpchar"))
+        is_char = self.declaration == "character" or self.declaration.startswith("character(")
+        return is_char and isinstance(self.type, TextType)
 
     @property
     def expression(self) -> str:

@@ -145,8 +145,7 @@ def _modifier_refusal(before: TableSchema, after: TableSchema) -> Refusal | None
 
 def _is_reprinted(column: Column) -> bool:
     """Whether values are printed otherwise in another type: those that are padded, or carried as they are printed."""
-    is_padded = column.declaration.startswith("character") and not column.declaration.startswith("character varying")
-    return is_padded or isinstance(column.type, PrintedType)
+    return column.is_padded or isinstance(column.type, PrintedType)
 
 
 def holds(wide: ColumnType, narrow: ColumnType) -> bool:  # noqa: PLR0911 - one return per pair of types
