@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.kinds import on_every_target, on_targets
-from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, TOPIC, rows_in, schema_change
+from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, TOPIC, rows_in, schema_change, write_batch
 
 from penstock.core.errors import TableStoppedError
 from penstock.core.file_formats import IN_MESSAGE
-from penstock.core.tables import Column, TableId, TimestampType
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TimestampType
 
 if TYPE_CHECKING:
     from tests.servers.sink_case import Change, Place
+
+    from penstock.core.batches import Batch
+    from penstock.ports.warehouse import Value
 
 
 @on_every_target
@@ -52,6 +55,42 @@ def test_files_in_messages_are_loaded_among_those_of_the_store(place: Place) -> 
     assert (first.rows, last.rows) == (5, 1)
     assert rows_in(sink) == [("a", 2), ("c", None)]
     assert sink.positions(TABLE) == {(TOPIC, 0): 6}
+
+
+@on_targets("duckdb", "postgres")
+@pytest.mark.parametrize(
+    "type_",
+    [IntegerType(8, unsigned=False), INT, IntegerType(64, unsigned=False), IntegerType(64, unsigned=True)],
+    ids=str,
+)
+def test_few_keys_that_are_numbers_are_found_like_many(place: Place, type_: IntegerType) -> None:
+    table = TableSchema(TABLE, (Column("id", type_, nullable=False), Column("qty", INT, nullable=True)), ("id",))
+    first = 0 if type_.unsigned else -(1 << type_.bits - 1)
+    last = first + (1 << type_.bits) - 1
+    keys = [first, *range(1, 121), last]
+    batches = [
+        write_batch(place, table, 1, 0, [(key, 0, "c") for key in keys]),
+        write_batch(place, table, 1, 122, [(first, 1, "u"), (last, None, "d"), (7, 1, "u"), (7, 2, "u"), (8, 0, "d")]),
+        write_batch(place, table, 1, 127, [(first, 2, "d"), (first, 3, "c"), (last, 3, "c"), (8, 3, "d")]),
+        write_batch(place, table, 1, 131, [(key, 4, "u") for key in range(1, 121)]),
+    ]
+    sink = place.open()
+
+    def load(batch: Batch) -> dict[int, Value]:
+        sink.load(TABLE, [batch], {1: table})
+        rows = rows_in(sink, "SELECT id, qty FROM shop.orders")
+        found = {int(row[0]): row[1] for row in rows}
+        assert len(found) == len(rows)
+        return found
+
+    there = load(batches[0])
+    assert there == dict.fromkeys(keys, 0)
+    there |= {first: 1, 7: 2}
+    del there[last], there[8]
+    assert load(batches[1]) == there
+    there |= {first: 3, last: 3}
+    assert load(batches[2]) == there
+    assert load(batches[3]) == there | dict.fromkeys(range(1, 121), 4)
 
 
 @on_every_target

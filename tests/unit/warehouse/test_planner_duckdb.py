@@ -30,7 +30,7 @@ from penstock.core.tables import (
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.dialect import DUCKDB
 from penstock.core.warehouse.overflow import fit_schema
-from penstock.core.warehouse.planner import plan_create, plan_drop, plan_merge
+from penstock.core.warehouse.planner import plan_create, plan_delete_values, plan_drop, plan_merge
 from penstock.core.warehouse.target_table import TargetTable
 
 INT = IntegerType(32, unsigned=False)
@@ -255,6 +255,14 @@ def test_a_merge_deletes_every_key_and_inserts_the_newest_rows() -> None:
             'GROUP BY "id", "name") AS latest ON s."id" = latest."id" AND s."name" = latest."name" '
             'AND s."__penstock_offset" = latest."__penstock_offset" WHERE s."__penstock_op" <> \'d\''
         ),
+    ]
+
+
+def test_rows_are_deleted_by_a_list_of_their_keys() -> None:
+    schema = table(ID, NAME)
+
+    assert parsed([plan_delete_values(DUCKDB, target(schema), schema, 2)]) == [
+        'DELETE FROM "w"."shop"."orders" WHERE "id" IN (?, ?)'
     ]
 
 

@@ -22,6 +22,7 @@ from penstock.core.warehouse.dialect import DUCKDB, Dialect, quote_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     import pyarrow as pa
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.attributes import Attributes
     from penstock.core.warehouse.migration import Dependent
+    from penstock.core.warehouse.target_table import TargetTable
     from penstock.ports.warehouse import Value
 
 T = TypeVar("T")
@@ -107,9 +109,12 @@ class DuckdbWarehouse:
         with explained(self._path):
             return self._connection.execute(statement, list(values)).fetchall()
 
-    @contextmanager
-    def staged(self, schema: TableSchema, rows: pa.Table) -> Iterator[str]:  # noqa: ARG002 - the rows say it all
+    def staged(self, schema: TableSchema, rows: pa.Table) -> AbstractContextManager[str]:  # noqa: ARG002 - the rows say it all
         """See `Warehouse`. The rows are read where they are, without a copy."""
+        return self._registered(rows)
+
+    @contextmanager
+    def _registered(self, rows: pa.Table) -> Iterator[str]:
         with explained(self._path):
             self._connection.register(_STAGED, rows)
         try:
@@ -122,8 +127,14 @@ class DuckdbWarehouse:
     def staged_files(self, schema: TableSchema, batches: Sequence[Batch]) -> None:
         """See `Warehouse`: rows are read where they are."""
 
-    def adding(self) -> None:
-        """See `Warehouse`: DuckDB reads staged rows where they are."""
+    def adding(self) -> Callable[[TargetTable, pa.Table], None]:
+        """See `Warehouse`. Rows of which each key is there once need not be sorted again."""
+        return self._add
+
+    def _add(self, target: TargetTable, rows: pa.Table) -> None:
+        names = ", ".join(quote_name(DUCKDB, name) for name in rows.column_names)
+        with self._registered(rows) as added:
+            self.run(f"INSERT INTO {target.path(DUCKDB)} ({names}) SELECT {names} FROM {added}")  # noqa: S608 - names are quoted
 
     def exists(self, table: TableId) -> bool:
         """See `Warehouse`. DuckDB does not count upper and lower case."""

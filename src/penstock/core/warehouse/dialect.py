@@ -89,6 +89,7 @@ class Dialect:
     `folds_names`: all names are in small letters, however they are written.
     `ignores_case`: names that differ in upper and lower case are one.
     `prints_floats`: a float cast to a text has all of its digits.
+    `listed_keys_max`: up to so many rows are found quicker by a list of their keys than by keys that are staged.
     """
 
     name: str
@@ -142,6 +143,7 @@ class Dialect:
     folds_names: bool = False
     ignores_case: bool = False
     prints_floats: bool = True
+    listed_keys_max: int = 0
 
     def text_type(self, characters: int, bytes_: int) -> str:
         """Return the type of texts of up to so many characters, or bytes of UTF-8."""
@@ -192,6 +194,8 @@ DUCKDB = Dialect(
     # A row that the same transaction has deleted is still converted, and may not fit.
     retypes=frozenset({Retype.WIDER}),
     ignores_case=True,
+    # It has no index, and looks for each of them.
+    listed_keys_max=8,
 )
 """DuckDB 1.4 and later. Its DECIMAL ends at 38 digits, its timestamps at microseconds."""
 

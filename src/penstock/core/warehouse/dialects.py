@@ -68,6 +68,7 @@ POSTGRES: Final = Dialect(
     distinct_on=True,
     # Each has some locks, of which a server has a few thousand for all of its sessions.
     tables_together=50,
+    listed_keys_max=100,
     not_grouped=frozenset({"JSON"}),
 )
 """PostgreSQL 12 and later. It cuts longer names, so those are refused; a text has no NUL.

@@ -231,6 +231,15 @@ def plan_delete(dialect: Dialect, target: TargetTable, arriving: TableSchema, st
     return f"DELETE FROM {path} AS t WHERE EXISTS (SELECT 1 FROM {staged} AS s WHERE {same_row})"  # noqa: S608 - names are quoted
 
 
+def plan_delete_values(dialect: Dialect, target: TargetTable, arriving: TableSchema, count: int) -> str:
+    """Return the statement that deletes the rows of the table whose key, of one column, is one of `count` values."""
+    _check_kind(target.schema, arriving)
+    check_key(target.schema, arriving)
+    (name,) = arriving.key
+    listed = ", ".join(["?"] * count)
+    return f"DELETE FROM {target.path(dialect)} WHERE {quote_name(dialect, name)} IN ({listed})"  # noqa: S608 - names are quoted
+
+
 def _plan_rename(dialect: Dialect, catalog: str, old: TableId, new: TableId) -> str:
     path = quote_name(dialect, catalog, old.schema, old.name)
     name = quote_name(dialect, new.schema if dialect.renames_to_path else "", new.name)

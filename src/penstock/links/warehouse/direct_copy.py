@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +39,14 @@ def keys_of(arriving: TableSchema, rows: pa.Table) -> tuple[TableSchema, pa.Tabl
     """Return the keys of `rows`, and a schema as which they can be staged."""
     columns = key_columns(arriving)
     return replace(arriving, columns=columns), rows.select([column.name for column in columns])
+
+
+def listed_keys(dialect: Dialect, arriving: TableSchema, rows: pa.Table) -> list[int]:
+    """Return the keys of `rows` where a statement had better list them; empty where they had better be staged."""
+    column, *others = key_columns(arriving)
+    if others or not isinstance(column.type, IntegerType) or rows.num_rows > dialect.listed_keys_max:
+        return []
+    return cast("list[int]", rows.column(column.name).to_pylist())
 
 
 def living_rows(target: TargetTable, rows: pa.Table) -> pa.Table:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.core.warehouse.partial_rows import plan_completion
-from penstock.core.warehouse.planner import plan_delete, plan_merge, plan_whole_merge
+from penstock.core.warehouse.planner import plan_delete, plan_delete_values, plan_merge, plan_whole_merge
 from penstock.links.warehouse.barriers import refuse_orphans
-from penstock.links.warehouse.direct_copy import copies_directly, keys_of, living_rows
+from penstock.links.warehouse.direct_copy import copies_directly, keys_of, listed_keys, living_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +40,12 @@ class Merges:
             with self._warehouse.staged(arriving, rows) as staged:
                 self.merge(target, arriving, staged, lacking, may_come=may_come)
             return
-        with self._warehouse.staged(*keys_of(arriving, rows)) as staged:
-            self._warehouse.run(plan_delete(self._dialect, target, arriving, staged))
+        listed = listed_keys(self._dialect, arriving, rows)
+        if listed:
+            self._warehouse.run(plan_delete_values(self._dialect, target, arriving, len(listed)), listed)
+        else:
+            with self._warehouse.staged(*keys_of(arriving, rows)) as staged:
+                self._warehouse.run(plan_delete(self._dialect, target, arriving, staged))
         add(target, living_rows(target, rows))
 
     def merge(
