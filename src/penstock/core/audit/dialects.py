@@ -134,7 +134,12 @@ MARIADB: Final = AuditDialect(
 )
 """MariaDB, in a session in UTC whose optimizer_switch has derived_merge=off: else it hashes a row for every sum."""
 
-MYSQL: Final = replace(MARIADB, name="mysql")
+MYSQL: Final = replace(
+    MARIADB,
+    name="mysql",
+    # By way of JSON: what is computed is cast to 22 characters at most, and -1.1102230246251565e-16 has more.
+    float_text="CAST(CAST({0} * 1e0 AS JSON) AS CHAR)",
+)
 """MySQL 8 and later, in such a session. From 9.6 on it has no MD5()."""
 
 _DOUBLE = "CAST({0} AS DOUBLE PRECISION)"
