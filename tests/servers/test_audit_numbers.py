@@ -1,4 +1,4 @@
-"""MySQL's and MariaDB's numbers are compared with all of their digits."""
+"""MySQL's and MariaDB's numbers are compared with all of their digits, and with no zeros that only fill a column."""
 
 from __future__ import annotations
 
@@ -54,6 +54,22 @@ def test_doubles_are_compared_with_all_of_their_digits(place: AuditPlace) -> Non
 
     assert equal == []
     assert _differing(place, columns) == [("0",)]
+
+
+def test_a_decimal_is_compared_without_the_zeros_that_fill_it(place: AuditPlace) -> None:
+    most = f"{'9' * 35}.{'9' * 3}"
+    place.run(
+        "mariadb",
+        "CREATE TABLE {t} (k DECIMAL(8,2) ZEROFILL PRIMARY KEY, d DECIMAL(38,3) ZEROFILL)",
+        f"INSERT INTO {{t}} VALUES (1.5, {most}), (0, 0), (2, NULL)",
+    )
+    place.run(
+        "duckdb",
+        "CREATE TABLE {t} (k DECIMAL(8,2), d DECIMAL(38,3))",
+        f"INSERT INTO {{t}} VALUES (1.5, {most}), (0, 0), (2, NULL)",
+    )
+
+    assert _differing(place, [("k", "decimal"), ("d", "decimal")]) == []
 
 
 def _differing(place: AuditPlace, columns: Sequence[tuple[str, Kind]]) -> list[RowKey]:

@@ -102,7 +102,7 @@ MARIADB: Final = AuditDialect(
             # Adding 0 drops the zeros of ZEROFILL and makes a number of a BIT.
             "boolean": "CAST({0} + 0 AS CHAR)",
             "integer": "CAST({0} + 0 AS CHAR)",
-            "decimal": "CAST({0} AS CHAR)",
+            "decimal": "CAST({0} + 0 AS CHAR)",
             "text": "CONVERT({0} USING utf8mb4)",
             "bytes": "LOWER(HEX({0}))",
             "date": "DATE_FORMAT({0}, '%Y-%m-%d')",
