@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.adapters.duckdb.query import query as ask
 from penstock.core.audit.dialects import DUCKDB
 from penstock.core.audit.text_tables import table_of_texts
-from penstock.core.errors import SinkError
+from penstock.core.errors import SinkError, UsageError
 from penstock.ports.queries import ReadLimits
 
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 _LIMITS = ReadLimits(seconds_max=3600.0)
 """As for the other databases: a signature of all rows takes minutes where there are hundreds of millions."""
+_ALTERED = (
+    "see the message: somebody dropped or altered the table there, or the audit's `where` does not fit its columns; "
+    "put the table back as it was, or correct `where`"
+)
 
 
 class AuditedDuckdb:
@@ -53,7 +57,13 @@ class AuditedDuckdb:
         """See `AuditedDatabase`."""
 
     def _ask(self, query: str) -> pa.Table:
-        result = ask(self._path, self._run_file, query, _LIMITS)
+        try:
+            result = ask(self._path, self._run_file, query, _LIMITS)
+        except UsageError as error:
+            if not self._path.exists():
+                raise
+            # Of a statement that nobody typed nothing can be corrected.
+            raise SinkError(error.message, _ALTERED) from error
         if result.truncated:
             message = f"an audit's query of {self._path} has more than {_LIMITS.rows_max} rows"
             raise SinkError(message, "choose a larger partition_size in `audits`")
