@@ -197,6 +197,21 @@ def test_a_table_begins_anew_behind_changes_that_it_never_had(lake_place: DeltaP
     assert lake_place.ask("SELECT id, qty FROM shop.orders ORDER BY id") == [("b", 1)]
 
 
+@pytest.mark.nightly
+def test_what_was_said_of_a_table_that_left_is_gone_once_its_name_begins_again(lake_place: DeltaPlace) -> None:
+    sink = lake_place.open(rules=LoadRules(dropped_tables="drop"))
+    kinds = (SchemaChangeKind.CREATE, SchemaChangeKind.DROP, SchemaChangeKind.CREATE)
+    for at, kind in enumerate(kinds):
+        order = (1, at, 0)
+        sink.load(TABLE, [replace(schema_change(1), kind=kind, first_order=order, last_order=order)], SCHEMAS)
+
+    target = cast("DeltaTarget", lake_place.target)
+    state, store = target.lake_state(), open_objects(ObjectsSpec(target.url))
+    said = [key.rpartition("/")[2] for key in store.list(f"{state.folder(TABLE)}/")]
+    assert said == [f"{target.lake().number(TABLE):020d}.json", "life.json"]
+    assert state.living() == [TABLE]
+
+
 def test_of_two_commits_at_once_with_numbers_of_one_owner_one_fails(lake_place: DeltaPlace) -> None:
     lake_place.open().load(TABLE, [schema_change(1)], SCHEMAS)
     slower, faster = (cast("DeltaTarget", lake_place.target).lake() for _ in range(2))
