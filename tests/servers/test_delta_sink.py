@@ -23,6 +23,7 @@ from penstock.links.warehouse.lake_sink import LakeSink
 from penstock.links.warehouse.load_rules import LoadRules
 from penstock.links.warehouse.set_aside import UNFILLED
 from penstock.spark.delta.query import query_lake
+from penstock.spark.delta.session import own_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,6 +198,21 @@ def test_a_table_begins_anew_behind_changes_that_it_never_had(lake_place: DeltaP
     assert lake_place.ask("SELECT id, qty FROM shop.orders ORDER BY id") == [("b", 1)]
 
 
+@pytest.mark.nightly
+def test_what_was_said_of_a_table_that_left_is_gone_once_its_name_begins_again(lake_place: DeltaPlace) -> None:
+    sink = lake_place.open(rules=LoadRules(dropped_tables="drop"))
+    kinds = (SchemaChangeKind.CREATE, SchemaChangeKind.DROP, SchemaChangeKind.CREATE)
+    for at, kind in enumerate(kinds):
+        order = (1, at, 0)
+        sink.load(TABLE, [replace(schema_change(1), kind=kind, first_order=order, last_order=order)], SCHEMAS)
+
+    target = cast("DeltaTarget", lake_place.target)
+    state, store = target.lake_state(), open_objects(ObjectsSpec(target.url))
+    said = [key.rpartition("/")[2] for key in store.list(f"{state.folder(TABLE)}/")]
+    assert said == [f"{target.lake().number(TABLE):020d}.json", "life.json"]
+    assert state.living() == [TABLE]
+
+
 def test_of_two_commits_at_once_with_numbers_of_one_owner_one_fails(lake_place: DeltaPlace) -> None:
     lake_place.open().load(TABLE, [schema_change(1)], SCHEMAS)
     slower, faster = (cast("DeltaTarget", lake_place.target).lake() for _ in range(2))
@@ -324,3 +340,21 @@ def test_queries_read_tables_by_their_names_and_write_nothing(lake_place: DeltaP
     for statement in (f"DELETE FROM {mine}", f"WITH a AS (SELECT 1) INSERT INTO {mine} SELECT * FROM a", "SELECT FROM"):
         with pytest.raises(UsageError):
             query_lake(target.session, target.url, statement, ReadLimits())
+
+
+@pytest.mark.nightly
+def test_a_query_does_not_read_a_table_whose_name_differs_in_case_alone(lake_place: DeltaPlace) -> None:
+    from penstock.core.errors import UsageError  # noqa: PLC0415
+    from penstock.ports.queries import ReadLimits  # noqa: PLC0415
+
+    target = cast("DeltaTarget", lake_place.target)
+    schema, session = "q" + str(abs(hash(target.url))), own_session(target.session)
+    for rows, name in enumerate(("Orders", "orders")):
+        session.range(rows).write.format("delta").save(f"{target.url}/{schema}/{name}")
+
+    found = query_lake(target.session, target.url, f"SELECT count(*) AS n FROM {schema}.orders", ReadLimits())
+
+    assert found.rows.to_pylist() == [{"n": 1}]
+    for names in ("ORDERS", "orders, {0}.Orders"):
+        with pytest.raises(UsageError, match="upper and lower case do not count"):
+            query_lake(target.session, target.url, f"SELECT 1 FROM {{0}}.{names}".format(schema), ReadLimits())

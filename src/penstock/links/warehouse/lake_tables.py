@@ -105,6 +105,8 @@ class LakeTables:
         self._claims[table] = _Claim(number, progress)
         if claim is None:
             self._lake_state.set_life(table)
+            # What is said of a table of this name that left may have a higher number, and would pass for newer.
+            self._lake_state.forget_others(table, number)
         else:
             self._lake_state.forget(table, before)
 

@@ -81,13 +81,25 @@ def _nodes(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - a Java object
 
 
 def _name_tables(session: SparkSession, url: str, statement: str) -> None:
-    """Tell Spark's catalogue of the tables whose names are in the statement, or of all where it shows what there is."""
-    asked = statement.casefold()
-    for schema, table, folder in _tables(session, url):
-        if asked.lstrip().startswith("show") or table.casefold() in asked:
-            session.sql(f"CREATE SCHEMA IF NOT EXISTS {quote_name(DELTA, schema)}")
-            path = quote_name(DELTA, schema, table)
-            session.sql(f"CREATE TABLE IF NOT EXISTS {path} USING delta LOCATION {quote_text(folder, DELTA)}")
+    """Tell Spark's catalogue of the tables whose names are in the statement, or of all where it shows what there is.
+
+    Upper and lower case do not count there: of two such names the one that the statement writes is told. Raises
+    UsageError where that is both or neither, for Spark would read one in the place of the other.
+    """
+    shows, asked = statement.lstrip().casefold().startswith("show"), statement.casefold()
+    told: dict[str, tuple[str, bool]] = {}
+    found = [each for each in _tables(session, url) if shows or each[1].casefold() in asked]
+    written = {each: all(name in statement for name in each[:2]) for each in found}
+    for each in sorted(found, key=lambda each: not written[each]):
+        schema, table, folder = each
+        name = f"{schema}.{table}"
+        other, is_written = told.setdefault(name.casefold(), (name, written[each]))
+        if other != name and is_written == written[each] and not shows:
+            message = f"the lake has {other} and {name}, and upper and lower case do not count in Spark"
+            raise UsageError(message, "write the name of one of them, as the source has it, in a statement")
+        session.sql(f"CREATE SCHEMA IF NOT EXISTS {quote_name(DELTA, schema)}")
+        path = quote_name(DELTA, schema, table)
+        session.sql(f"CREATE TABLE IF NOT EXISTS {path} USING delta LOCATION {quote_text(folder, DELTA)}")
 
 
 def _tables(session: SparkSession, url: str) -> Iterator[tuple[str, str, str]]:
