@@ -23,6 +23,7 @@ from penstock.core.warehouse.table_layout import TableLayouts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.core.tables import TableSchema
     from penstock.ports.warehouse import Value
 
 NOTE = schema(note=TextType(5, "ascii"))
@@ -192,3 +193,22 @@ def test_a_text_gets_longer_in_the_load_that_brings_its_column(place: Place) -> 
 
     assert rows_in(sink) == [("c", None), ("d", None), ("e", "short"), ("f", "longer")]
     assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(9)"
+
+
+def test_a_text_gets_longer_that_older_rows_have_taken_as_a_default(place: Place) -> None:
+    filled = {size: with_default(schema(note=TextType(size, "ascii")), "x") for size in (5, 9, 20)}
+    schemas = {1: schema(), 2: filled[5], 3: filled[9], 4: filled[20]}
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, schemas[1], 1, 0, [("a", "c")])], schemas)
+    sink.load(TABLE, [schema_change(2, 1), write_batch(place, schemas[2], 2, 1, [("b", "short", "c")])], schemas)
+
+    sink.load(TABLE, [schema_change(3, 2), write_batch(place, schemas[3], 3, 2, [("c", "longer", "c")])], schemas)
+    sink.load(TABLE, [schema_change(4, 3)], schemas)
+
+    assert rows_in(sink) == [("a", "x"), ("b", "short"), ("c", "longer")]
+    assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(20)"
+
+
+def with_default(table: TableSchema, default: str) -> TableSchema:
+    columns = [replace(c, nullable=False, default=default) if c.name == "note" else c for c in table.columns]
+    return replace(table, columns=tuple(columns))
