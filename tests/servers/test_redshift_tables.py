@@ -178,14 +178,14 @@ def test_a_text_gets_longer_in_the_load_that_brings_its_column(place: Place) -> 
     number, none = schema(note=INT), schema()
     schemas = {1: NOTE, 2: LONGER, 3: number, 4: NOTE, 5: LONGER, 6: none, 7: NOTE, 8: LONGER}
     at = partial(write_batch, place)
-    anew = partial(replace, kind=SchemaChangeKind.CREATE)
+    anew = [replace(schema_change(*change), kind=SchemaChangeKind.CREATE) for change in ((3, 2), (4, 3))]
     sink = place.open()
 
     made = [at(NOTE, 1, 0, [("a", "short", "c")]), schema_change(2, 1), at(LONGER, 2, 1, [("b", "longer", "c")])]
     sink.load(TABLE, made, schemas)
     assert rows_in(sink) == [("a", "short"), ("b", "longer")]
-    sink.load(TABLE, [anew(schema_change(3, 2)), at(number, 3, 2, [("a", 1, "c")])], schemas)
-    made_anew = [anew(schema_change(4, 3)), at(NOTE, 4, 3, [("c", "short", "c")]), schema_change(5, 4)]
+    sink.load(TABLE, [anew[0], at(number, 3, 2, [("a", 1, "c")])], schemas)
+    made_anew = [anew[1], at(NOTE, 4, 3, [("c", "short", "c")]), schema_change(5, 4)]
     sink.load(TABLE, [*made_anew, at(LONGER, 5, 4, [("d", "longer", "c")])], schemas)
     assert rows_in(sink) == [("c", "short"), ("d", "longer")]
     added = [schema_change(6, 5), schema_change(7, 5), at(NOTE, 7, 5, [("e", "short", "c")]), schema_change(8, 6)]

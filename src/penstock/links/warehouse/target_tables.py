@@ -285,8 +285,10 @@ class TargetTables:
     def _carry_out(self, change: Migration, schema: TableSchema) -> None:
         self.check(change, schema)
         if left := self._left_ahead(change, schema):
-            # Outside of this transaction the column may be another one, or not be there.
-            raise OtherTransactionError if schema.table in self._changed else AheadOfTransactionError(left)
+            if schema.table in self._changed:
+                # Outside of this transaction the column may be another one, or not be there.
+                raise OtherTransactionError
+            raise AheadOfTransactionError(left)
         self.run(change.statements, schema.table)
         if change.statements:
             self._changed.add(schema.table)
