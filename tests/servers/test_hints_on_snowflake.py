@@ -58,6 +58,28 @@ def test_tables_that_a_landing_zone_stops_go_on_when_their_hints_are_followed(la
         landed.agrees(table)
 
 
+@pytest.mark.nightly
+def test_a_table_that_loses_its_key_keeps_its_rows_and_goes_on_when_its_hint_is_followed(landed: Landed) -> None:
+    chain = landed.chain
+    chain.write("CREATE TABLE t0 (id INT PRIMARY KEY, n INT)", "INSERT INTO t0 VALUES (1, 1)")
+    chain.start()
+    chain.carry()
+    chain.write("ALTER TABLE t0 DROP PRIMARY KEY", "INSERT INTO t0 VALUES (2, 2)")
+
+    chain.carry()
+    landed.merge()
+    assert "give it a primary key, then type: penstock snapshot FILE TABLE --full-refresh" in told(chain)["t0"]
+    assert landed.public("t0") == [(1, 1)]
+    chain.write("ALTER TABLE t0 ADD PRIMARY KEY (id)")
+    ask_for_snapshots(chain.spec, [f"{chain.name}.t0"], SnapshotOptions(full_refresh=True))
+    chain.carry()
+    chain.carry()
+    landed.merge()
+
+    assert told(chain) == {}
+    landed.agrees("t0")
+
+
 def follow(landed: Landed, hint: str) -> None:
     """Run the statements and commands of a hint."""
     for statement in re.findall(r"run in Snowflake: ([^;]+)", hint):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, Place, rows_in, 
 from penstock.adapters.redshift.warehouse import RedshiftWarehouse
 from penstock.core.errors import TableStoppedError
 from penstock.core.patterns import TablePatterns
-from penstock.core.schema_changes import Move
+from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.core.tables import IntegerType, TextType
 from penstock.core.warehouse.attributes import Spread
 from penstock.core.warehouse.table_layout import TableLayouts
@@ -22,6 +23,7 @@ from penstock.core.warehouse.table_layout import TableLayouts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.core.tables import TableSchema
     from penstock.ports.warehouse import Value
 
 NOTE = schema(note=TextType(5, "ascii"))
@@ -170,3 +172,43 @@ def test_a_text_gets_longer_however_it_is_encoded(place: Place, encoding: str) -
 
         assert rows_in(sink) == [("a", "short"), ("b", "longer")]
         assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(9)"
+
+
+def test_a_text_gets_longer_in_the_load_that_brings_its_column(place: Place) -> None:
+    number, none = schema(note=INT), schema()
+    schemas = {1: NOTE, 2: LONGER, 3: number, 4: NOTE, 5: LONGER, 6: none, 7: NOTE, 8: LONGER}
+    at = partial(write_batch, place)
+    anew = [replace(schema_change(*change), kind=SchemaChangeKind.CREATE) for change in ((3, 2), (4, 3))]
+    sink = place.open()
+
+    made = [at(NOTE, 1, 0, [("a", "short", "c")]), schema_change(2, 1), at(LONGER, 2, 1, [("b", "longer", "c")])]
+    sink.load(TABLE, made, schemas)
+    assert rows_in(sink) == [("a", "short"), ("b", "longer")]
+    sink.load(TABLE, [anew[0], at(number, 3, 2, [("a", 1, "c")])], schemas)
+    made_anew = [anew[1], at(NOTE, 4, 3, [("c", "short", "c")]), schema_change(5, 4)]
+    sink.load(TABLE, [*made_anew, at(LONGER, 5, 4, [("d", "longer", "c")])], schemas)
+    assert rows_in(sink) == [("c", "short"), ("d", "longer")]
+    added = [schema_change(6, 5), schema_change(7, 5), at(NOTE, 7, 5, [("e", "short", "c")]), schema_change(8, 6)]
+    sink.load(TABLE, [*added, at(LONGER, 8, 6, [("f", "longer", "c")])], schemas)
+
+    assert rows_in(sink) == [("c", None), ("d", None), ("e", "short"), ("f", "longer")]
+    assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(9)"
+
+
+def test_a_text_gets_longer_that_older_rows_have_taken_as_a_default(place: Place) -> None:
+    filled = {size: with_default(schema(note=TextType(size, "ascii")), "x") for size in (5, 9, 20)}
+    schemas = {1: schema(), 2: filled[5], 3: filled[9], 4: filled[20]}
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, schemas[1], 1, 0, [("a", "c")])], schemas)
+    sink.load(TABLE, [schema_change(2, 1), write_batch(place, schemas[2], 2, 1, [("b", "short", "c")])], schemas)
+
+    sink.load(TABLE, [schema_change(3, 2), write_batch(place, schemas[3], 3, 2, [("c", "longer", "c")])], schemas)
+    sink.load(TABLE, [schema_change(4, 3)], schemas)
+
+    assert rows_in(sink) == [("a", "x"), ("b", "short"), ("c", "longer")]
+    assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(20)"
+
+
+def with_default(table: TableSchema, default: str) -> TableSchema:
+    columns = [replace(c, nullable=False, default=default) if c.name == "note" else c for c in table.columns]
+    return replace(table, columns=tuple(columns))

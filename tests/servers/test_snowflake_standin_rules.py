@@ -248,6 +248,7 @@ def test_a_task_that_fails_too_often_in_a_row_is_suspended_and_its_stream_stays(
         ("CREATE TASK work AFTER missing AS SELECT 1", "Invalid predecessor"),
         ("CREATE TASK work SCHEDULE = '1 MINUTE' AFTER missing AS SELECT 1", "predecessors cannot have a SCHEDULE"),
         ("SELECT SYSTEM$TASK_DEPENDENTS_ENABLE('missing')", "does not exist"),
+        ("MERGE INTO base AS t USING news AS s ON  WHEN MATCHED THEN DELETE", "SQL compilation error"),
     ],
 )
 def test_it_refuses_what_snowflake_refuses_and_what_it_has_not(client: Client, statement: str, error: str) -> None:

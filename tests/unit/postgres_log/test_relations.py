@@ -114,6 +114,15 @@ def test_columns_that_swapped_names_are_told_apart() -> None:
     assert set(column_renames(_known(), after)) == {("a", "b"), ("b", "a")}
 
 
+def test_a_column_that_was_dropped_and_added_again_in_other_letters_is_another_one() -> None:
+    after = table_schema(_table("id", "a", "B"), _catalog((1, "id"), (2, "a"), (4, "B")), _TYPES, _known())
+    spelled_anew = table_schema(_table("id", "a", "B"), _catalog((1, "id"), (2, "a"), (3, "B")), _TYPES, _known())
+
+    assert "dropped, and added again" in str(refusal(_known(), after))
+    assert column_renames(_known(), spelled_anew) == (("b", "B"),)
+    assert refusal(_known(), spelled_anew) is None
+
+
 def test_a_log_that_is_behind_the_catalog_shows_the_table_as_it_was() -> None:
     for newer in (
         _catalog((1, "id"), (2, "b"), (3, "a")),

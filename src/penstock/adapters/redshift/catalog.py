@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -160,11 +161,19 @@ def _spread(fetch: Fetch, table: TableId) -> Spread:
     sort_key = tuple(column for column, _, sort in found if sort)
     # The numbers of an interleaved key are above and below 0 by turns.
     sort_style = "INTERLEAVED" if any(sort < 0 for *_, sort in found) else "COMPOUND"
+    how = Spread("AUTO", "", sort_style, sort_key, encodings, _defaulted(fetch, table))
     for column, dist, _ in found:
         if dist:
-            return Spread("KEY", column, sort_style, sort_key, encodings)
+            return replace(how, style="KEY", key=column)
     style = 'SELECT diststyle FROM svv_table_info WHERE "schema" = ? AND "table" = ?'
     # A table without rows is not in there, and may be spread anew.
     for (text,) in fetch(style, _named(table)):
-        return Spread("AUTO" if _AUTO.match(str(text)) else str(text), "", sort_style, sort_key, encodings)
-    return Spread("AUTO", "", sort_style, sort_key, encodings)
+        return replace(how, style="AUTO" if _AUTO.match(str(text)) else str(text))
+    return how
+
+
+def _defaulted(fetch: Fetch, table: TableId) -> frozenset[str]:
+    query = f"""
+        SELECT a.attname FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef {_OF_TABLE}"""  # noqa: S608 - texts of ours
+    return frozenset(str(column) for (column,) in fetch(query, _named(table)))

@@ -67,7 +67,12 @@ def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
         return Refusal("", reason, READ_AGAIN)
     renamed = before.with_columns_renamed(column_renames(before, after))
     old = {column.name: column for column in renamed.columns}
-    found = (_column_refusal(old.get(column.name), column) for column in after.columns)
+    kept = {column.name for column in after.columns}
+    # Targets do not tell upper from lower case, and would keep its values for the one that came.
+    gone = {name.casefold(): column for name, column in old.items() if name not in kept}
+    found = (
+        _column_refusal(old.get(column.name) or gone.get(column.name.casefold()), column) for column in after.columns
+    )
     return next((each for each in found if each is not None), None) or _modifier_refusal(before, after)
 
 

@@ -40,7 +40,8 @@ class Index:
 class Spread:
     """How Redshift spreads and sorts the rows: DISTSTYLE, the column of KEY, and the sort key's style and columns.
 
-    `encodings` are the ENCODE of columns: those that a table has, or those that somebody asks for.
+    `encodings` are the ENCODE of columns: those that a table has, or those that somebody asks for. The columns
+    `defaulted` have a DEFAULT, as those that were added to a table with rows.
     """
 
     style: str = "AUTO"
@@ -48,15 +49,17 @@ class Spread:
     sort_style: str = "COMPOUND"
     sort_key: tuple[str, ...] = ()
     encodings: Mapping[str, str] = field(default_factory=dict)
+    defaulted: frozenset[str] = frozenset()
 
     def hinders(self, going: Collection[str], longer: Collection[str]) -> bool:
         """Whether any of these columns cannot go from the table, or get longer, in its place.
 
         They are in small letters. "ALTER TABLE": a column that is a key is not dropped, and one
-        with some encodings is not altered.
+        with some encodings, or a default, is not altered.
         """
         keys = {name.casefold() for name in (self.key, *self.sort_key)}
         fixed = {name.casefold() for name, encoding in self.encodings.items() if encoding in _FIXED_ENCODINGS}
+        fixed |= {name.casefold() for name in self.defaulted}
         return not keys.isdisjoint(going) or not fixed.isdisjoint(longer)
 
 

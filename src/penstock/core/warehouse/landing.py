@@ -27,6 +27,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.errors import FULL_REFRESH
 from penstock.core.tables import (
     BytesType,
     EnumType,
@@ -356,7 +357,8 @@ def require_mergeable(schema: TableSchema) -> None:
     """Raise TableStoppedError for a table whose rows cannot be told by a key."""
     if not schema.key:
         reason = "a landing zone merges rows by their key, and this table has none"
-        raise stopped(schema, "", reason, "give it a primary key, or leave it out of the link's `tables`")
+        hint = f"give it a primary key, then {FULL_REFRESH}; or leave it out of the link's `tables`"
+        raise stopped(schema, "", reason, hint)
 
 
 def render_position(order: tuple[int, int, int]) -> str:

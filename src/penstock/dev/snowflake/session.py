@@ -77,6 +77,12 @@ _REPLACED_BY_CLONE: Final = re.compile(
     r"(CREATE\s+OR\s+REPLACE\s+TABLE\s+.+?)\s+CLONE\s+(.+?)(?:\s+COPY\s+GRANTS)?\s*;?\s*$", re.IGNORECASE | re.DOTALL
 )
 """fakesnow clones into new tables alone. Grants are known by the table's name here, and stay."""
+_REFUSALS: Final = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.ConversionException,
+    duckdb.ParserException,
+)
 _ROWS: Final = "_penstock_rows"
 _numbers = itertools.count(1)
 _consuming = threading.RLock()
@@ -187,7 +193,7 @@ class Session:
             return run_plain(cursor, self._execute, command, *rest, **more)
         try:
             ((rows,),) = self._duck.execute(translate_merge(cursor, command)).fetchall()
-        except (duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException) as error:
+        except _REFUSALS as error:
             raise RefusedError(str(error)) from error
         return answer(cursor, [{"number of rows affected": rows}])
 

@@ -19,6 +19,7 @@ from penstock.core.warehouse.landing import (
     plan_stream_anew,
     plan_table,
     plan_task,
+    require_mergeable,
 )
 from penstock.core.warehouse.landing_state import treats_otherwise
 from penstock.core.warehouse.landing_tasks import plan_graphs_end, plan_streams_anew, plan_suspension
@@ -85,6 +86,7 @@ class LandingTables:
 
         Returns what is done so: `delete` it in the transaction that says so, then `forget` it.
         """
+        require_mergeable(after)
         tasks = plan_task(self._zone, after)
         if rule := self._zone.rule(after.table):
             rule.require_free(change.before.schema, after)

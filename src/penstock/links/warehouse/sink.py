@@ -29,7 +29,7 @@ from penstock.links.warehouse.progress import TargetProgress
 from penstock.links.warehouse.refused_statements import stops
 from penstock.links.warehouse.table_state import TableState, require_rows
 from penstock.links.warehouse.table_steps import Empty, End, Keep, Make, MakeAnew, Migrate, plan_barrier, plan_columns
-from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
+from penstock.links.warehouse.target_tables import AheadOfTransactionError, OtherTransactionError, TargetTables
 from penstock.links.warehouse.transactions import Transactions
 from penstock.links.warehouse.treated_columns import TreatedColumns
 from penstock.ports.sink import Loaded
@@ -138,10 +138,10 @@ class SqlSink:
                 work = partial(self._load, {table: part}, schemas, self._rules.shared_by(at_once))
                 try:
                     ((counts, told),) = self._transactions.load(work, table, part[0])
-                except LargeTransactionError:
+                except (LargeTransactionError, OtherTransactionError):
                     if len(part) == 1:
                         raise
-                    # Files do not tell how large their rows are.
+                    # Files do not tell how large their rows are, nor what has to come ahead of a transaction.
                     todo += [part[len(part) // 2 :], part[: len(part) // 2]]
                     continue
                 _COMMITTED.maybe_crash()
@@ -163,7 +163,12 @@ class SqlSink:
         self._tables.begin()
         try:
             outcomes = self._warehouse.transact(load, tables, lock_seconds=_GROUP_LOCK_SECONDS)
-        except (AheadOfTransactionError, DefinitionsAheadError, RefusedStatementError) as error:
+        except (
+            AheadOfTransactionError,
+            OtherTransactionError,
+            DefinitionsAheadError,
+            RefusedStatementError,
+        ) as error:
             reason, hint = f"it cannot be loaded together with others: {error}", "load it alone"
             raise TableStoppedError(str(tables[0]), "", "the target's table", reason, hint) from error
         _COMMITTED.maybe_crash()

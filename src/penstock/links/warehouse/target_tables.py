@@ -43,6 +43,10 @@ class AheadOfTransactionError(Exception):
         self.statements = tuple(statements)
 
 
+class OtherTransactionError(Exception):
+    """What has to run before a transaction is of a table that an earlier part of it changes: that is one of its own."""
+
+
 class TargetTables:
     """Plans what becomes of tables, holds it against what is there, and does it."""
 
@@ -56,6 +60,7 @@ class TargetTables:
         self._dropped: set[TableId] = set()
         self._moved: dict[TableId, TableId] = {}
         self._renamed: set[TableId] = set()
+        self._changed: set[TableId] = set()
         self._old_columns: Sequence[tuple[str, str]] = ()
         self._half_done: frozenset[TableId] = frozenset()
 
@@ -93,6 +98,7 @@ class TargetTables:
         self._half_done = frozenset(half_done)
         self._planned, self._dropped, self._moved, self._old_columns = [], set(), {}, ()
         self._renamed.clear()
+        self._changed.clear()
 
     def define_ahead(self, states: Mapping[TableId, TableState]) -> None:
         """Raise DefinitionsAheadError if anything was planned to come ahead; `states` is what tables are after it."""
@@ -131,6 +137,7 @@ class TargetTables:
     def create(self, schema: TableSchema) -> None:
         """Make the table of a name that nobody has."""
         self.run(self.plan_begin(None, schema))
+        self._changed.add(schema.table)
 
     def plan_begin(self, ended: TableState | None, schema: TableSchema) -> list[str]:
         """Plan the beginning of a table whose name nobody has, or one of ours had that has `ended`. It only reads."""
@@ -278,8 +285,13 @@ class TargetTables:
     def _carry_out(self, change: Migration, schema: TableSchema) -> None:
         self.check(change, schema)
         if left := self._left_ahead(change, schema):
+            if schema.table in self._changed:
+                # Outside of this transaction the column may be another one, or not be there.
+                raise OtherTransactionError
             raise AheadOfTransactionError(left)
         self.run(change.statements, schema.table)
+        if change.statements:
+            self._changed.add(schema.table)
 
     def _is_hindered(self, table: TableId, going: Collection[str], longer: Collection[str] = ()) -> bool:
         """Whether the way in which the table is laid out keeps these columns from going or from getting longer."""
