@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from tests.servers.followed_log import MemoryRegistry
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from penstock.core.refusals import Refusal
     from penstock.ports.replay import StatementOutcome
 
-_COLUMNS = (Column("id", IntegerType(32, unsigned=False), nullable=False, declaration="integer", number=1),)
 _STOPPED = {"public.t": StoppedTable("0/64", "error", "hint")}
 
 
@@ -43,11 +42,19 @@ class _Replayed:
         self._catalog = TableCatalog("src", registered, MemoryRegistry(), [], lambda _: True)
         self._replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), self._catalog, registered)
 
-    def see(self, name: str, place: WalPosition, *, is_stopped: bool = True, altered_by: int = 0) -> StatementOutcome:
+    def see(
+        self,
+        name: str,
+        place: WalPosition,
+        stopped: Mapping[str, StoppedTable] = _STOPPED,
+        *,
+        altered_by: int = 0,
+        bits: Literal[16, 32] = 32,
+    ) -> StatementOutcome:
         """Let the log show a table of the number that they all have."""
-        schema = TableSchema(TableId("public", name), _COLUMNS, ("id",), partial_rows=True, number=16400)
+        column = Column("id", IntegerType(bits, unsigned=False), nullable=False, declaration=f"int{bits}", number=1)
+        schema = TableSchema(TableId("public", name), (column,), ("id",), partial_rows=True, number=16400)
         schema = replace(schema, publication_altered_by=altered_by)
-        stopped = _STOPPED if is_stopped else {}
         outcome = self._replay.apply(TablesChanged((), schema, place, place, place.order, 0, 7), stopped)
         for told in outcome.schema_changes:
             self._catalog.announce(replace(told, order=in_timeline(told.order, place.timeline)))
@@ -70,7 +77,7 @@ class _Replayed:
 @pytest.fixture
 def replayed(tmp_path: Path) -> Iterator[_Replayed]:
     with closing(_Replayed(tmp_path)) as replayed:
-        replayed.see("t", WalPosition(100), is_stopped=False)
+        replayed.see("t", WalPosition(100), {})
         yield replayed
 
 
@@ -93,9 +100,22 @@ def test_one_that_may_have_the_rows_of_a_stopped_one_stops(replayed: _Replayed, 
     assert "has the rows of public.t" in outcome.stopped[0][1].error
 
 
+def test_a_table_that_stops_as_it_is_renamed_does_not_go_on_later_from_the_name_that_it_had(
+    replayed: _Replayed,
+) -> None:
+    outcome = replayed.see("u", WalPosition(150, tables_from=16400), {}, bits=16)
+    stopped = {str(table): why for table, why in outcome.stopped}
+
+    assert list(stopped) == ["public.u", "public.t"]
+    assert "called public.u in the source now" in stopped["public.t"].error
+    for name in ("u", "t"):
+        later = replayed.see(name, WalPosition(160, tables_from=16400), stopped)
+        assert later.schema_changes == ()
+
+
 def test_a_renamed_table_keeps_the_numbers_of_when_its_rows_were_read(replayed: _Replayed) -> None:
     for name, altered_by in (("u", 700), ("w", 701)):
-        replayed.see(name, WalPosition(150, tables_from=16400), is_stopped=False, altered_by=altered_by)
+        replayed.see(name, WalPosition(150, tables_from=16400), {}, altered_by=altered_by)
 
     renamed = replayed.announced("w")
 

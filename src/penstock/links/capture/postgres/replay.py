@@ -76,7 +76,7 @@ class RelationReplay:
             self._require(changed, changed.after, None if str(table) in stopped else changed.refused)
             return StatementOutcome(self._follow(changed, changed.after, stopped))
         except TableStoppedError as error:
-            return StatementOutcome(stopped=((table, StoppedTable(str(changed.begin), error.message, error.hint)),))
+            return StatementOutcome(stopped=self._stop(changed, changed.after, stopped, error))
 
     def settle(self, statement: LoggedStatement) -> None:
         """See Replay."""
@@ -100,12 +100,11 @@ class RelationReplay:
 
     def _follow(self, changed: TablesChanged, after: TableSchema, stopped: Collection[str]) -> tuple[SchemaChange, ...]:
         """Announce a table's new shape. Raises TableStoppedError where its rows are not known."""
-        before = self._table_catalog.announced_schema(after.table)
-        if before is not None and before.number == after.number:
-            return self._changed(changed, before, after, stopped)
-        origin = self._table_catalog.with_number(after.number)
-        if origin is not None and not self._is_another(changed, origin, stopped):
-            return self._renamed(changed, origin, after, stopped)
+        known = self._known(after)
+        if known is not None and known.table == after.table:
+            return self._changed(changed, known, after, stopped)
+        if known is not None and not self._is_another(changed, known, stopped):
+            return self._renamed(changed, known, after, stopped)
         after = changed.as_new or after
         if not changed.end.has_all_of(after.number):
             raise _stopped(
@@ -149,6 +148,24 @@ class RelationReplay:
         told = self._table_catalog.schema_change(origin.table)
         is_of_now = told is None or timeline_of(told.order) == changed.end.timeline
         return not is_of_now and str(origin.table) in stopped and changed.end.has_all_of(origin.number)
+
+    def _stop(
+        self, changed: TablesChanged, after: TableSchema, stopped: Collection[str], error: TableStoppedError
+    ) -> tuple[tuple[TableId, StoppedTable], ...]:
+        """Stop a table; also under the name that it had, or it might go on from there later, without these rows."""
+        stops = [(after.table, StoppedTable(str(changed.begin), error.message, error.hint))]
+        known = self._known(after)
+        if known is not None and known.table != after.table and str(known.table) not in stopped:
+            reason = f"it is called {after.table} in the source now, and stopped there"
+            other = _stopped(changed, known, reason, f"do what is said of {after.table}")
+            stops.append((known.table, StoppedTable(str(changed.begin), other.message, other.hint)))
+        return tuple(stops)
+
+    def _known(self, after: TableSchema) -> TableSchema | None:
+        """Return what the table was announced as, perhaps under another name; None if it was not."""
+        known = self._table_catalog.announced_schema(after.table)
+        is_it = known is not None and known.number == after.number
+        return known if is_it else self._table_catalog.with_number(after.number)
 
     def _left(self, changed: TablesChanged, table: TableId, number: int) -> tuple[tuple[TableId, StoppedTable], ...]:
         """Stop the table that is called `table` now, a name that nobody wants: its rows are not carried any more."""
