@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, schema, schema_change
+from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, schema, schema_change, write_batch
 
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import Column, DateTimeType, DateType, TextType
@@ -55,6 +55,19 @@ def test_a_column_gets_in_other_letters_the_name_of_one_that_goes(lake_place: De
     sink.load(TABLE, [replace(schema_change(6), column_renames=(("mass", "QTY"),))], {6: after})
 
     assert lake_place.ask("SELECT * FROM shop.orders") == [("a", 5)]
+
+
+@pytest.mark.nightly
+def test_columns_with_and_without_a_default_come_at_once(lake_place: DeltaPlace) -> None:
+    number = FIRST.columns[1].type
+    both = (Column("filled", number, nullable=False, default="5"), Column("empty", number, nullable=True))
+    after = replace(FIRST, columns=(*FIRST.columns, *both))
+    sink = lake_place.open()
+    sink.load(TABLE, [lake_place.batch(0, [("c", "a", 1)])], SCHEMAS)
+
+    sink.load(TABLE, [schema_change(5), write_batch(lake_place, after, 5, 1, [("b", 2, 6, 7, "c")])], {5: after})
+
+    assert lake_place.ask("SELECT * FROM shop.orders ORDER BY id") == [("a", 1, 5, None), ("b", 2, 6, 7)]
 
 
 @pytest.mark.nightly

@@ -118,10 +118,11 @@ def test_a_table_is_made_by_a_query_without_rows() -> None:
 
 def test_a_rewrite_renames_casts_and_fills() -> None:
     before = table(ID, Column("a", INT, nullable=True), Column("b", INT, nullable=True))
-    after = table(ID, Column("b", DecimalType(12, 2), nullable=True), column(BytesType(2, fixed=False), default="x"))
+    new = (column(BytesType(2, fixed=False), default="x"), Column("d", LONG, nullable=True))
+    after = table(ID, Column("b", DecimalType(12, 2), nullable=True), *new)
 
     assert parsed(plan_rewrite(at_path(before, PATH), [("a", "b")], after)) == (
-        "SELECT s.`id` AS `id`, CAST(s.`b` AS DECIMAL(12, 2)) AS `b`, X'78' AS `c` "
+        "SELECT s.`id` AS `id`, CAST(s.`b` AS DECIMAL(12, 2)) AS `b`, X'78' AS `c`, CAST(NULL AS BIGINT) AS `d` "
         f"FROM (SELECT `id` AS `id`, `a` AS `b` FROM {PATH}) AS s"
     )
 

@@ -25,7 +25,7 @@ from penstock.core.warehouse.target_table import TargetTable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import Column, TableSchema
     from penstock.core.warehouse.load_plan import Deletes
     from penstock.core.warehouse.migration import Check
     from penstock.core.warehouse.target_table import LogPlace
@@ -170,8 +170,14 @@ def _project_table(before: TableSchema, after: TableSchema, deletes: Deletes) ->
     values = []
     for name, column in by_name(after).items():
         old = there.get(name)
-        values.append(cast_value(DELTA, after, column, old) if old else fill_value(DELTA, after, column))
+        values.append(cast_value(DELTA, after, column, old) if old else _typed_fill_value(after, column))
     return names, [*values, *(f"s.{name}" for name in names[len(values) :])]
+
+
+def _typed_fill_value(after: TableSchema, column: Column) -> str:
+    """A table that is made of a query would have a column of NULLs without a type, which no value can be written to."""
+    value = fill_value(DELTA, after, column)
+    return f"CAST(NULL AS {render_type(DELTA, column.type)})" if value == "NULL" else value
 
 
 def _aliased(names: Sequence[str], values: Sequence[str]) -> str:
