@@ -207,7 +207,8 @@ class TopicFingerprints:
                 self.foreign[topic] = error
 
     def _is_shared(self, topic: str) -> bool:
-        return self._check is not None and self._check.is_shared(topic)
+        """Whether others write there, too: never to where we stand, whatever else a link's messages are in."""
+        return topic != self._position_topic and self._check is not None and self._check.is_shared(topic)
 
     def _find_foreign(
         self, reader: TopicReader, ranges: Mapping[tuple[str, int], tuple[int, int]], record: Mapping[str, object]
