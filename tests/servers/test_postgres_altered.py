@@ -142,8 +142,10 @@ def test_a_table_whose_older_rows_got_computed_values_stops(
     statements = [*statements, f"INSERT INTO {name} (id) VALUES (2)"]
 
     with closing(_followed(watched, tmp_path, monkeypatch, statements, reads_ddl_log=reads_ddl_log)) as log:
+        # What triggers wrote down renames it first; the log alone shows both at once, under the name that it has now.
+        old = set() if reads_ddl_log else {"public.t"}
+        assert log.stopped.keys() == {f"public.{name}"} | old
         assert _COMPUTED in log.stopped[f"public.{name}"].error
-        assert log.stopped.keys() - {"public.t"} == {f"public.{name}"} - {"public.t"}
 
 
 @pytest.mark.parametrize(

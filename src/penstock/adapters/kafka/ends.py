@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo  # type: ignore[attr-defined]
 
+_NONE: Mapping[tuple[str, int], int] = MappingProxyType({})
 _SETTLE_POLL_SECONDS = 0.005
 _UNFINISHED = (
     "start all links of the pipeline: one that was killed ends what it has left open when it starts; check that all "
@@ -43,14 +45,19 @@ _UNKNOWN = frozenset(
 """What is answered of a partition that is not there, or just gets a leader, or to a client whose connection broke."""
 
 
-def settled_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+def settled_ends(
+    admin: AdminClient, partitions: Sequence[tuple[str, int]], known: Mapping[tuple[str, int], int] = _NONE
+) -> Mapping[tuple[str, int], int]:
     """Return where (topic, partition)s end, once every transaction with messages in them is decided there.
 
-    Absent ones are left out. Raises UnavailableError when that takes too long.
+    Behind the ends `known`, up to which all was decided before, nothing may have been written: then one question is
+    enough. Absent ones are left out. Raises UnavailableError when that takes too long.
     """
     deadline = time.monotonic() + UNDECIDED_SECONDS
     while True:
         written = written_ends(admin, partitions)
+        if written.items() <= known.items():
+            return written
         committed = committed_ends(admin, partitions)
         undecided = undecided_places(written, committed)
         if not undecided:

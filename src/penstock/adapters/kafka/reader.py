@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain, open_admin
 from penstock.adapters.kafka.described import describe_topics, meet
-from penstock.adapters.kafka.ends import begins_now, committed_ends, settled_ends, written_ends
+from penstock.adapters.kafka.ends import begins_now, committed_ends, settled_ends
 from penstock.adapters.kafka.fetched import by_place, ends_at, entry, next_offsets, take, take_whole, thrown_away
 from penstock.core.errors import PositionError, UnavailableError
 from penstock.core.garbage import no_collection
@@ -142,11 +142,7 @@ class TopicReader:
 
     def settled_ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """Where partitions end once all in them is decided; see ports/topics.TopicLog."""
-        written = written_ends(self.admin, partitions)
-        if all(self._settled.get(place) == end for place, end in written.items()):
-            # All before it was decided then, and nothing was written since.
-            return written
-        settled = settled_ends(self.admin, partitions)
+        settled = settled_ends(self.admin, partitions, self._settled)
         self._settled |= settled
         return settled
 
