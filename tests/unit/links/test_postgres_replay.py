@@ -40,6 +40,7 @@ class _Replayed:
         relations = PostgresRelations(PostgresServer("127.0.0.1", 9, "db", "user", "", {}), "publication")
         registered = RegisteredCatalog(relations, "stop")
         self._catalog = TableCatalog("src", registered, MemoryRegistry(), [], lambda _: True)
+        registered.follow(self._catalog.announced_schema, self._catalog.with_number)
         self._replay = RelationReplay(open_state(f"sqlite:///{home}/state.db", "p"), self._catalog, registered)
 
     def see(

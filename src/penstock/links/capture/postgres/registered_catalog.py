@@ -92,8 +92,12 @@ class RegisteredCatalog:
 
     def known(self, relation: Relation) -> TableSchema | None:
         """Return what the table was announced as, None if it was not; it may have had another name then."""
-        known = self._announced(TableId(relation.schema, relation.name))
-        return known if known is not None and known.number == relation.oid else self._with_number(relation.oid)
+        return self.known_as(TableId(relation.schema, relation.name), relation.oid)
+
+    def known_as(self, table: TableId, number: int) -> TableSchema | None:
+        """Return the same of the table that has this name and number now."""
+        known = self._announced(table)
+        return known if known is not None and known.number == number else self._with_number(number)
 
     def _schema(self, relation: Relation, catalog: CatalogTable | None, known: TableSchema | None) -> TableSchema:
         return table_schema(relation, catalog, self.types(relation), known, self._special)

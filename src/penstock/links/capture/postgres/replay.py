@@ -100,7 +100,7 @@ class RelationReplay:
 
     def _follow(self, changed: TablesChanged, after: TableSchema, stopped: Collection[str]) -> tuple[SchemaChange, ...]:
         """Announce a table's new shape. Raises TableStoppedError where its rows are not known."""
-        known = self._known(after)
+        known = self._registered.known_as(after.table, after.number)
         if known is not None and known.table == after.table:
             return self._changed(changed, known, after, stopped)
         if known is not None and not self._is_another(changed, known, stopped):
@@ -154,18 +154,12 @@ class RelationReplay:
     ) -> tuple[tuple[TableId, StoppedTable], ...]:
         """Stop a table; also under the name that it had, or it might go on from there later, without these rows."""
         stops = [(after.table, StoppedTable(str(changed.begin), error.message, error.hint))]
-        known = self._known(after)
+        known = self._registered.known_as(after.table, after.number)
         if known is not None and known.table != after.table and str(known.table) not in stopped:
             reason = f"it is called {after.table} in the source now, and stopped there"
             other = _stopped(changed, known, reason, f"do what is said of {after.table}")
             stops.append((known.table, StoppedTable(str(changed.begin), other.message, other.hint)))
         return tuple(stops)
-
-    def _known(self, after: TableSchema) -> TableSchema | None:
-        """Return what the table was announced as, perhaps under another name; None if it was not."""
-        known = self._table_catalog.announced_schema(after.table)
-        is_it = known is not None and known.number == after.number
-        return known if is_it else self._table_catalog.with_number(after.number)
 
     def _left(self, changed: TablesChanged, table: TableId, number: int) -> tuple[tuple[TableId, StoppedTable], ...]:
         """Stop the table that is called `table` now, a name that nobody wants: its rows are not carried any more."""
